@@ -1,0 +1,90 @@
+"""Rows of Windmill's table `background_task_state`: the claim that elects one replica a cycle, and the fenced write.
+
+A claim moves `updated_at` in a transaction of its own and commits; the value is written later, in another one, and only where
+`updated_at` still is what the claim returned. A replica that was slow or paused therefore never overwrites a later cycle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from exporter.database.database import Database, Transaction
+from exporter.database.statement import Statement
+
+# clock_timestamp() on the future test: another replica's claim may carry a now() later than ours while we waited for its row
+# lock, and must count as fresh; only a stamp that lies ahead of the clock itself is wrong and counts as stale.
+CLAIM = Statement(
+    "claim",
+    """
+    UPDATE {schema}.background_task_state
+       SET updated_at = now()
+     WHERE name = $1
+       AND (updated_at <= now() - make_interval(secs => $2) OR updated_at > clock_timestamp())
+    RETURNING updated_at
+    """,
+)
+
+# Only where the row is missing: an upsert on every claim would lock, take a transaction id and write WAL even for a loser.
+INSERT_MISSING = Statement(
+    "insert_missing",
+    """
+    INSERT INTO {schema}.background_task_state (name, value, updated_at)
+    VALUES ($1, $2::text::jsonb, 'epoch')
+    ON CONFLICT (name) DO NOTHING
+    """,
+)
+
+HOLD = Statement(
+    "hold",
+    """
+    SELECT value::text AS value
+      FROM {schema}.background_task_state
+     WHERE name = $1 AND updated_at = $2
+       FOR UPDATE
+    """,
+)
+
+WRITE_VALUE = Statement(
+    "write_value",
+    """
+    UPDATE {schema}.background_task_state
+       SET value = $2::text::jsonb
+     WHERE name = $1
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """One row as read: its value as JSON text, when it was last moved, and how long ago that was (database clock)."""
+
+    name: str
+    value: str
+    updated_at: datetime
+    age_seconds: float
+
+
+async def claim(
+    database: Database, purpose: str, name: str, *, min_age_seconds: float, initial: str, missing: bool
+) -> datetime | None:
+    """Try to become the one replica of this cycle. The fence to write under, or None when another one was faster.
+
+    `missing` says that the row was not there when last read; it is then inserted as `initial` first.
+    """
+    async with database.transaction(purpose, read_only=False) as transaction:
+        if missing:
+            await transaction.execute(INSERT_MISSING, name, initial)
+        rows = await transaction.fetch(CLAIM, name, min_age_seconds)
+    return rows[0]["updated_at"] if rows else None
+
+
+async def hold(transaction: Transaction, name: str, fence: datetime) -> str | None:
+    """Lock the row for the rest of the transaction; its stored value, or None when the fence no longer stands."""
+    rows = await transaction.fetch(HOLD, name, fence)
+    return str(rows[0]["value"]) if rows else None
+
+
+async def write_value(transaction: Transaction, name: str, value: str) -> None:
+    """Replace the value of a row that `hold` locked."""
+    await transaction.execute(WRITE_VALUE, name, value)

@@ -1,0 +1,35 @@
+"""SQL texts with a placeholder for the schema, read from `.sql` files next to the code that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+
+
+class Statement:
+    """One SQL text. `{schema}` and other placeholders in it are filled with quoted identifiers, never with values."""
+
+    __slots__ = ("_template", "name")
+
+    def __init__(self, name: str, template: str) -> None:
+        self.name = name
+        self._template = template
+
+    @classmethod
+    def load(cls, package: str, file_name: str) -> Statement:
+        """Read `file_name` from `package` (a dotted name)."""
+        return cls(file_name.removesuffix(".sql"), (files(package) / file_name).read_text(encoding="utf-8"))
+
+    def render(self, identifiers: Mapping[str, str]) -> str:
+        """The text with every placeholder of `identifiers` replaced by its quoted identifier."""
+        text = self._template
+        for placeholder, identifier in identifiers.items():
+            text = text.replace("{" + placeholder + "}", quote_identifier(identifier))
+        return text
+
+
+@lru_cache(maxsize=64)
+def quote_identifier(name: str) -> str:
+    """`name` as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,1 @@
+"""An embedded PostgreSQL with Windmill's tables and a simulated cluster, to see the exporter at work."""

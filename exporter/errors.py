@@ -1,0 +1,64 @@
+"""Every error that the exporter raises on purpose, in one tree.
+
+Messages are sentences for an operator: they name the setting, the file or the table, and what to do. No message
+ever holds a password.
+
+    ExporterError
+    ├── ConfigError                 the configuration cannot be used; holds every problem found (exit code 2)
+    ├── DemoError                   the demo cannot run here
+    └── DatabaseError               one statement, transaction or connection failed; `reason` is a metric label
+        ├── DatabaseUnavailable     no connection: refused, lost, authentication, TLS, backing off
+        ├── DatabaseTimeout         a deadline of ours or a limit of the server ended it
+        ├── MissingCapability       a table, column, privilege or row policy is missing
+        └── StatementFailed         the server refused the statement for another reason
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ExporterError(Exception):
+    """Base of all errors below; its text is safe to show to an operator."""
+
+
+class ConfigError(ExporterError):
+    """The configuration cannot be used. `problems` holds one located sentence each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class DemoError(ExporterError):
+    """The demo cannot run on this machine; the text says why and what to do."""
+
+
+class DatabaseError(ExporterError):
+    """A statement, a transaction or a connection failed.
+
+    `reason` is a short, bounded word for the metric label `reason`; `sqlstate` is the server's code where it sent one;
+    `retryable` says that a failover or a restart explains it, so that one retry on a fresh connection makes sense.
+    """
+
+    def __init__(self, message: str, *, reason: str, sqlstate: str | None = None, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.sqlstate = sqlstate
+        self.retryable = retryable
+
+
+class DatabaseUnavailable(DatabaseError):
+    """No usable connection. Reasons: unreachable, starting, authentication, tls, connection_limit, no_such_database, no_writable_server, connection_lost, backoff, pool_exhausted, closed."""
+
+
+class DatabaseTimeout(DatabaseError):
+    """A deadline of ours, or the server's statement or lock timeout, ended it. Reasons: deadline, statement_timeout, lock_timeout."""
+
+
+class MissingCapability(DatabaseError):
+    """The database does not offer what a collector needs. Reasons: missing_table, missing_column, missing_privilege, row_security."""
+
+
+class StatementFailed(DatabaseError):
+    """The server refused a statement. Reasons: read_only, statement_error."""

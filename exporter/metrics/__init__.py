@@ -1,0 +1,1 @@
+"""Snapshots to Prometheus text and OpenMetrics. Families are declared once, in `families.py`."""

@@ -1,0 +1,1 @@
+../../exporter/demo/schema/windmill.sql
