@@ -201,7 +201,7 @@ class Service:
             accept(await work())
         except DatabaseError as failure:
             error = failure
-        except Exception as failure:  # noqa: BLE001 -- a defect in one collector must not end the others
+        except Exception as failure:
             logger.error("%s: unexpected error", name, exc_info=failure)  # noqa: TRY400 -- see above, and no traceback to users
             error = StatementFailed(f"{name}: an unexpected error, see the log", reason="statement_error")
         self._own.observe_collector(name, time.perf_counter() - begun, error)
