@@ -16,18 +16,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
+from asyncpg.connect_utils import SessionAttribute
 
 from exporter.config import DatabaseConfig
 from exporter.database.backoff import Backoff
-from exporter.database.database import Connection
 from exporter.database.failures import translate_connecting
 from exporter.database.target import Host, SessionAttributes, Target, TlsMode
 from exporter.database.tls import attempts
+from exporter.database.transaction import Connection
 from exporter.errors import ConfigError, DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
 
 Contexts = tuple[ssl.SSLContext | None, ...]
+
+# What connecting raises: a name that cannot be a host name is a UnicodeError, a peer that is no PostgreSQL the rest.
+CONNECTING_ERRORS = (OSError, UnicodeError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 # The same answer from every host: trying the others would only repeat a wrong password.
 FINAL_REASONS = frozenset({"authentication", "no_such_database"})
@@ -157,14 +161,14 @@ class Connector:
         seconds = target.connect_timeout_seconds or self._config.connect_timeout_seconds
         try:
             async with asyncio.timeout(seconds):
-                connection = await self._open(target, host, place)
+                connection = await self._open(target, host, place, seconds)
                 await _check_attributes(connection, attributes, place)
         except TimeoutError as error:
             text = f"cannot connect to {place}: no answer within {seconds:g} s"
             raise DatabaseUnavailable(text, reason="unreachable") from error
         return connection
 
-    async def _open(self, target: Target, host: Host, place: str) -> Connection:
+    async def _open(self, target: Target, host: Host, place: str, seconds: float) -> Connection:
         contexts: Contexts = (None,) if host.is_socket else self._contexts
         for number, context in enumerate(contexts, start=1):
             try:
@@ -176,11 +180,11 @@ class Connector:
                     database=target.database,
                     ssl=context or False,
                     direct_tls=target.tls.direct and context is not None,
-                    target_session_attrs="any",
+                    target_session_attrs=SessionAttribute.any,
                     statement_cache_size=0,
-                    timeout=None,
+                    timeout=seconds,
                 )
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except CONNECTING_ERRORS as error:
                 if number == len(contexts) or not _other_encryption_may_help(error):
                     hint = ""
                     if target.tls.mode is TlsMode.DISABLE and getattr(error, "sqlstate", "") == "28000":
@@ -227,7 +231,7 @@ async def _check_attributes(connection: Connection, wanted: SessionAttributes, p
         if not fits:
             text = f"{place} is not what target_session_attrs={wanted} asks for"
             raise DatabaseUnavailable(text, reason="no_writable_server")
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except CONNECTING_ERRORS as error:
         connection.terminate()
         raise translate_connecting(error, place) from error
     except BaseException:

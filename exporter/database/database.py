@@ -9,32 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeAlias, TypeVar
-
-import asyncpg
+from typing import TypeAlias
 
 from exporter.config import DatabaseConfig
-from exporter.database.failures import translate
-from exporter.database.statement import Statement, quote_identifier, quote_literal
-from exporter.errors import DatabaseError, DatabaseTimeout, DatabaseUnavailable, StatementFailed
+from exporter.database.transaction import Connection, Result, Transaction, begin_text
+from exporter.errors import DatabaseError, DatabaseUnavailable
 
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
-Result = TypeVar("Result")
+
+__all__ = ["Connect", "Connection", "Database", "Transaction", "run_once_more"]
 
 OWN_DEADLINE_MARGIN_SECONDS = 1.0
-ROLLBACK_SECONDS = 1.0
-
-# One message: BEGIN and every limit, so that a transaction costs four round trips. A limit that the role already
-# carries is kept where it is lower. SET LOCAL (set_config's third argument) leaves nothing on a pooled connection.
-BEGIN = """\
-BEGIN TRANSACTION ISOLATION LEVEL {isolation} {access};
-SELECT set_config(name, CASE WHEN current_setting(name)::interval > interval '0'
-                              AND current_setting(name)::interval < make_interval(secs => seconds)
-                             THEN current_setting(name) ELSE (seconds * 1000)::int::text END, true)
-  FROM (VALUES ('statement_timeout', {statement}), ('lock_timeout', {lock}),
-               ('idle_in_transaction_session_timeout', {idle})) AS wanted (name, seconds);
-SELECT set_config('application_name', {application}, true){planner}"""
 
 
 class Database:
@@ -79,18 +64,14 @@ class Database:
         `for_request` keeps one connection of the pool free for the loops.
         """
         seconds = statement_seconds or self.config.statement_timeout_seconds
-        begin = BEGIN.format(
+        begin = begin_text(
             isolation=isolation,
-            # Never READ WRITE: that would override an operator's default_transaction_read_only.
-            access="READ ONLY" if read_only else "",
-            statement=seconds,
-            lock=self.config.lock_timeout_seconds,
-            idle=seconds + OWN_DEADLINE_MARGIN_SECONDS,
-            application=quote_literal(f"{self._application} {purpose}"),
-            planner="".join(
-                f", set_config({quote_literal(name)}, {quote_literal(value)}, true)"
-                for name, value in (planner or {}).items()
-            ),
+            read_only=read_only,
+            statement_seconds=seconds,
+            lock_seconds=self.config.lock_timeout_seconds,
+            idle_seconds=seconds + OWN_DEADLINE_MARGIN_SECONDS,
+            application=f"{self._application} {purpose}",
+            planner=planner or {},
         )
         return self._transaction(purpose, begin, seconds, read_only=read_only, for_request=for_request)
 
@@ -188,97 +169,6 @@ class Database:
         connection.terminate()
         if transaction.timed_out:
             self.drop_idle()  # the server or the way to it is frozen: the other connections would each cost a deadline
-
-
-class Transaction:
-    """One explicit transaction. Every await on the network lies under one deadline, a second above the server's."""
-
-    __slots__ = ("_deadline_at", "_purpose", "_schema", "connection", "ended", "timed_out")
-
-    def __init__(self, connection: Connection, purpose: str, schema: str, deadline_at: float) -> None:
-        self.connection = connection
-        self._purpose = purpose
-        self._schema = schema
-        self._deadline_at = deadline_at
-        self.ended = False
-        self.timed_out = False
-
-    async def fetch(self, statement: Statement, *arguments: object) -> list[asyncpg.Record]:
-        """All rows of `statement`."""
-        return await self._run(self.connection.fetch(self._text(statement), *arguments))
-
-    async def execute(self, statement: Statement, *arguments: object) -> int:
-        """Run `statement`; the number of rows that it touched."""
-        status = await self._run(self.connection.execute(self._text(statement), *arguments))
-        count = status.rpartition(" ")[2]
-        return int(count) if count.isdigit() else 0
-
-    @asynccontextmanager
-    async def savepoint(self, name: str) -> AsyncIterator[None]:
-        """A part of the transaction that may fail by itself: what the server refuses inside is undone and raised."""
-        quoted = quote_identifier(name)
-        await self._run(self.connection.execute(f"SAVEPOINT {quoted}"))
-        try:
-            yield
-        except Exception:
-            if not self.connection.is_closed():
-                await self._run(self.connection.execute(f"ROLLBACK TO SAVEPOINT {quoted}"))
-            raise
-        await self._run(self.connection.execute(f"RELEASE SAVEPOINT {quoted}"))
-
-    async def begin(self, text: str) -> None:
-        """Send BEGIN with the limits of the transaction."""
-        await self._run(self.connection.execute(text))
-
-    async def commit(self, *, read_only: bool) -> None:
-        """COMMIT. An answer that was lost is an error that no retry may follow: the server may have committed."""
-        try:
-            status = await self._run(self.connection.execute("COMMIT"))
-        except DatabaseUnavailable as error:
-            if not read_only:
-                error.retryable = False
-            raise
-        self.ended = True
-        if status != "COMMIT":
-            raise StatementFailed(f"{self._purpose}: the transaction was rolled back", reason="statement_error")
-
-    async def roll_back(self) -> None:
-        """ROLLBACK on a connection that still answers; one that does not stays un-ended, and is terminated."""
-        if self.ended or self.connection.is_closed():
-            return
-        try:
-            async with asyncio.timeout(ROLLBACK_SECONDS):
-                await self._run(self.connection.execute("ROLLBACK"))
-        except (TimeoutError, DatabaseError):
-            return
-        self.ended = True
-
-    @asynccontextmanager
-    async def deadline(self) -> AsyncIterator[None]:
-        """The transaction's one deadline, as `DatabaseTimeout`."""
-        try:
-            async with asyncio.timeout_at(self._deadline_at) as deadline:
-                yield
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            self.timed_out = True
-            self.connection.terminate()
-            raise DatabaseTimeout(f"{self._purpose}: no answer within its deadline", reason="deadline") from None
-
-    def _text(self, statement: Statement) -> str:
-        return statement.render({"schema": self._schema})
-
-    async def _run(self, answer: Awaitable[Result]) -> Result:
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            # Before anything else awaits: the driver has just prepared a task that asks the server to cancel, over a
-            # second connection which may hang. Terminated in the same step, the task never starts.
-            self.connection.terminate()
-            raise
-        except Exception as error:
-            raise translate(error, self._purpose, closed=self.connection.is_closed()) from error
 
 
 async def run_once_more(database: Database, operation: Callable[[], Awaitable[Result]]) -> Result:
