@@ -36,6 +36,8 @@ CONNECTING_ERRORS = (OSError, UnicodeError, asyncpg.PostgresError, asyncpg.Inter
 # The same answer from every host: trying the others would only repeat a wrong password.
 FINAL_REASONS = frozenset({"authentication", "no_such_database"})
 
+TLS_HINT = "The server may require TLS, which sslmode=disable rules out: write sslmode=require"
+
 SERVER_STATE = """
 SELECT pg_is_in_recovery() AS standby,
        pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS read_only
@@ -181,15 +183,17 @@ class Connector:
                     ssl=context or False,
                     direct_tls=target.tls.direct and context is not None,
                     target_session_attrs=SessionAttribute.any,
+                    krbsrvname="postgres",
+                    gsslib="gssapi",
                     statement_cache_size=0,
                     timeout=seconds,
                 )
             except CONNECTING_ERRORS as error:
-                if number == len(contexts) or not _other_encryption_may_help(error):
-                    hint = ""
-                    if target.tls.mode is TlsMode.DISABLE and getattr(error, "sqlstate", "") == "28000":
-                        hint = ". The server may require TLS, which sslmode=disable rules out: write sslmode=require"
-                    raise translate_connecting(error, place, hint=hint) from error
+                failure = translate_connecting(error, place)
+                if number == len(contexts) or not _other_encryption_may_help(error, failure):
+                    if target.tls.mode is TlsMode.DISABLE and (failure.reason == "tls" or failure.sqlstate == "28000"):
+                        failure.args = (f"{failure}. {TLS_HINT}",)
+                    raise failure from error
         raise AssertionError("there is always a last attempt")
 
     def _note_failure(self, failure: DatabaseUnavailable) -> None:
@@ -205,12 +209,10 @@ class Connector:
         self._backoff.succeeded()
 
 
-def _other_encryption_may_help(error: Exception) -> bool:
+def _other_encryption_may_help(error: Exception, failure: DatabaseUnavailable) -> bool:
     """Whether an `allow` or `prefer` goes on: not for a dead host, and never with a password that was refused."""
-    if isinstance(error, asyncpg.InvalidPasswordError):
-        return False
-    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
-        return True
+    if isinstance(error, asyncpg.PostgresError):
+        return failure.reason == "tls" or failure.sqlstate == "28000"
     return isinstance(error, (ssl.SSLError, ConnectionError)) and not isinstance(error, ConnectionRefusedError)
 
 

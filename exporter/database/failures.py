@@ -40,6 +40,7 @@ _TIMEOUTS = {
 }
 # Poolers report everything as a protocol violation (08P01) or an internal error; their words tell the cases apart.
 _POOLER_WORDS = (
+    (re.compile(r"\b(SSL|TLS) required", re.IGNORECASE), "tls"),
     (re.compile(r"no such database|database .* does not exist", re.IGNORECASE), "no_such_database"),
     (
         re.compile(r"authentication|password|no such user|user not found|login rejected", re.IGNORECASE),
@@ -66,7 +67,7 @@ def translate(error: BaseException, purpose: str, *, closed: bool = False) -> Da
     return StatementFailed(f"{purpose}: {type(error).__name__}: {error}", reason="statement_error")
 
 
-def translate_connecting(error: BaseException, place: str, *, hint: str = "") -> DatabaseUnavailable:
+def translate_connecting(error: BaseException, place: str) -> DatabaseUnavailable:
     """The error of our tree for `error`, raised while connecting to `place` (host, port, database, user)."""
     reason, why, sqlstate = "unreachable", str(error) or type(error).__name__, None
     if isinstance(error, asyncpg.PostgresError):
@@ -83,7 +84,7 @@ def translate_connecting(error: BaseException, place: str, *, hint: str = "") ->
         reason, why = "tls", "the server offers no TLS, and sslmode rules plain text out"
     elif isinstance(error, TimeoutError):
         why = "no answer in time"
-    return DatabaseUnavailable(f"cannot connect to {place}: {why}{hint}", reason=reason, sqlstate=sqlstate)
+    return DatabaseUnavailable(f"cannot connect to {place}: {why}", reason=reason, sqlstate=sqlstate)
 
 
 def _from_server(error: asyncpg.PostgresError, purpose: str) -> DatabaseError:

@@ -41,20 +41,20 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
     _check_readable(settings)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.mode is TlsMode.VERIFY_FULL
-    context.verify_mode = ssl.CERT_NONE
     context.minimum_version = _VERSIONS[settings.min_version]
     if settings.max_version is not None:
         context.maximum_version = _VERSIONS[settings.max_version]
     context.set_alpn_protocols(ALPN)
     if settings.mode.verifies or (settings.mode is TlsMode.REQUIRE and settings.root_certificate):
         _trust(context, settings)
+    else:
+        context.verify_mode = ssl.CERT_NONE
     if settings.certificate:
         _identify(context, settings)
     return context
 
 
 def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    context.verify_mode = ssl.CERT_REQUIRED
     if settings.root_certificate == SYSTEM_AUTHORITIES:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:

@@ -19,7 +19,7 @@ START_SECONDS = 10.0
 
 INI = """\
 [databases]
-* = host=127.0.0.1 port={server_port}
+* = host=127.0.0.1 port={server_port} user={user}
 
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -47,7 +47,8 @@ def pgbouncer(
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     ini = INI.format(
-        server_port=f"{server_port} user={user}",
+        server_port=server_port,
+        user=user,
         port=port,
         directory=directory,
         pool_mode=pool_mode,

@@ -11,7 +11,7 @@ from typing import Self
 class Mode(StrEnum):
     """What becomes of a connection that arrives now."""
 
-    PASS = "pass"
+    FORWARD = "forward"
     HOLD = "hold"  # accepted, then silence
     REFUSE = "refuse"  # the port is closed
 
@@ -27,7 +27,7 @@ class TcpProxy:
     def __init__(self, target_port: int) -> None:
         self.target_port = target_port
         self.port = 0
-        self.mode = Mode.PASS
+        self.mode = Mode.FORWARD
         self.accepted = 0
         self._frozen = False
         self._marker: bytes | None = None
