@@ -49,7 +49,11 @@ class DatabaseError(ExporterError):
 
 
 class DatabaseUnavailable(DatabaseError):
-    """No usable connection. Reasons: unreachable, starting, authentication, tls, connection_limit, no_such_database, no_writable_server, connection_lost, backoff, pool_exhausted, closed."""
+    """No usable connection.
+
+    Reasons: unreachable, starting, authentication, tls, connection_limit, no_such_database, no_writable_server,
+    connection_lost, backoff, pool_exhausted, closed, url_file (the file that names the database cannot be read now).
+    """
 
 
 class DatabaseTimeout(DatabaseError):
