@@ -49,7 +49,7 @@ def parse_file(file: ConfigFile) -> FileValues:
         root = _compose(file.content)
     except _NotYaml as error:
         return FileValues({}, [f"{file.name}{error}"])
-    if root is None:
+    if root is None or root.tag == NULL_TAG:
         return FileValues({}, [])
     if not isinstance(root, yaml.MappingNode):
         return FileValues({}, [f"{file.name}: expected keys and values at the top, got {_describe(root)}"])
