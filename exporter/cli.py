@@ -6,10 +6,11 @@ Only what a command needs is imported, so that the sidecar starts fast.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from exporter.errors import ConfigError, DatabaseUnavailable, ExporterError
 
 if TYPE_CHECKING:
     from exporter.config_loading import LoadedConfig
+    from exporter.database.target import Target
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -48,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Serve until stopped. A database that is away, or a URL file that is not there yet, is waited for."""
-    loaded, _ = _load(arguments)
+    loaded, target = _load(arguments)
+    with contextlib.suppress(DatabaseUnavailable):
+        target()
 
     from exporter.logs import configure_logging
 
@@ -62,13 +66,16 @@ def run(arguments: Sequence[str]) -> int:
 
     from exporter.service import serve
 
-    asyncio.run(serve(loaded.config))
-    return EXIT_OK
+    return asyncio.run(serve(loaded.config, target))
 
 
 def check_config(arguments: Sequence[str]) -> int:
     """Report what is wrong with the configuration, and what is only worth a warning. Connects to nothing."""
-    loaded, url_warnings = _load(arguments)
+    loaded, target = _load(arguments)
+    try:
+        url_warnings = target().warnings
+    except DatabaseUnavailable as error:
+        url_warnings = (f"{error}; the service retries",)
     for warning in (*loaded.warnings, *url_warnings, *_ignored_variables(os.environ)):
         print(f"warning: {warning}", file=sys.stderr)
     print("the configuration is valid")
@@ -89,20 +96,16 @@ def demo(arguments: Sequence[str]) -> int:
 COMMANDS = MappingProxyType({"run": run, "check-config": check_config, "demo": demo})
 
 
-def _load(arguments: Sequence[str]) -> tuple[LoadedConfig, Sequence[str]]:
-    """The configuration, and warnings about its connection URL. A URL in a file is parsed if it can be read now."""
+def _load(arguments: Sequence[str]) -> tuple[LoadedConfig, Callable[[], Target]]:
+    """The configuration, and what yields the database's target whenever it is asked, from the file if it is in one."""
     from exporter.config_loading import load_config, read_database_url
     from exporter.database.url import parse_url
     from exporter.flags import parse_flags
 
     loaded = load_config(parse_flags(arguments), os.environ, parse_url)
     database = loaded.config.database
-    try:
-        url = read_database_url(database)
-    except DatabaseUnavailable as error:
-        return loaded, [f"{error}; the service retries"]
     where = f"database.url_file {database.url_file}" if database.url_file else "database.url"
-    return loaded, parse_url(url, where).warnings
+    return loaded, lambda: parse_url(read_database_url(database), where)
 
 
 def _ignored_variables(environ: Mapping[str, str]) -> Sequence[str]:

@@ -13,9 +13,9 @@ from msgspec import Meta, Struct, field
 from exporter.fairness.values import FairnessMode
 from exporter.queue.values import QueueMode
 
-PORT = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d\d|6[0-4]\d{3}|[1-5]\d{4}|\d{1,4})"
-LISTEN_ADDRESS = rf"\A(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[\w.-]*):{PORT}\Z"
-ROUTE_PREFIX = r"\A(?:/[\w.~-]+)*/?\Z"
+PORT = r"(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[0-9]{1,4})"
+LISTEN_ADDRESS = rf"\A(?:\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]|[A-Za-z0-9_.-]*):{PORT}\Z"
+ROUTE_PREFIX = r"\A/?(?:[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*)?/?\Z"
 
 
 class Secret:

@@ -166,7 +166,7 @@ def test_texts_become_values(path: str, text: str, value: object) -> None:
         ("web.listen_address", "a b:1"),
         ("web.listen_address", ":9480\n"),
         ("web.route_prefix", "/a?b"),
-        ("web.route_prefix", "//"),
+        ("web.route_prefix", "///"),
     ],
 )
 def test_other_texts_are_refused_on_one_short_line(path: str, text: str) -> None:
