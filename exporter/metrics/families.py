@@ -230,3 +230,6 @@ _own(FamilyType.COUNTER, "python_gc_objects_uncollectable_total", "Objects that 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(dict(sorted(_declared.items())))
 """Every family by its name, in the order of names."""
+
+LIMITED = tuple(name for name, family in FAMILIES.items() if family.labels in {("workspace",), ("tag",)})
+"""The families of which the limits on workspaces and tags can leave series out."""

@@ -78,9 +78,9 @@ class MetricsPage:
         return text
 
     def _own_metrics(self) -> list[Metric]:
-        limited = (each for each in self._collected.metrics if each.family.labels in {("workspace",), ("tag",)})
-        dropped = labelled(families.SERIES_DROPPED, ((each.family.name, each.dropped) for each in limited))
-        return [*self._own.metrics(), dropped]
+        dropped = dict.fromkeys(families.LIMITED if self._scope.cluster else (), 0)
+        dropped |= {each.family.name: each.dropped for each in self._collected.metrics if each.family.name in dropped}
+        return [*self._own.metrics(), labelled(families.SERIES_DROPPED, dropped.items())]
 
 
 def _encode(text: bytes, gzipped: bool) -> bytes:
