@@ -45,9 +45,11 @@ class MetricsPage:
         """The whole page."""
         self._update()
         body = self._bodies.get((exposition, gzipped))
-        if body is None:
-            text = self._snapshot_text(exposition) + render(self._own_metrics(), exposition) + _end(exposition)
-            body = self._bodies[exposition, gzipped] = _encode(text, gzipped)
+        if body is None and gzipped:
+            body = self._bodies[exposition, True] = _encode(self.body(exposition, gzipped=False), gzipped)
+        elif body is None:
+            own = render(self._own_metrics(), exposition)
+            body = self._bodies[exposition, False] = self._snapshot_text(exposition) + own + _end(exposition)
         return body
 
     def selected(self, exposition: Exposition, names: AbstractSet[str], *, gzipped: bool) -> bytes:
