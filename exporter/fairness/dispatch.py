@@ -6,8 +6,8 @@ For dispatchers of your own. One pull is
     draw = random.randrange(10_000)
     job = await dispatcher.pull(connection, [["deno", "python3"]], payload, payload_age_seconds, draw)
 
-- `connection` is an asyncpg connection whose role may update `v2_job_queue` and `v2_job_runtime`. Isolation must be READ
-  COMMITTED (PostgreSQL's default): above it a row that another worker has just taken is a serialization failure instead
+- `connection` is an asyncpg connection whose role may update `v2_job_queue` and `v2_job_runtime`. Isolation must be
+  READ COMMITTED (the default): above it a row that another worker has just taken is a serialization failure instead
   of a row to be skipped.
 - `payload` is the stored decision (row `workspace_fairness` of `background_task_state`, parsed by `payload.py`) and
   `payload_age_seconds` how old it is by the database's clock. Read it every 2 s or so, not for each pull. None as the
