@@ -21,6 +21,18 @@ class Statement:
         """Read `file_name` from `package` (a dotted name)."""
         return cls(file_name.removesuffix(".sql"), (files(package) / file_name).read_text(encoding="utf-8"))
 
+    def followed_by(self, name: str, template: str) -> Statement:
+        """This text with another one behind it, such as one more branch of a UNION."""
+        return Statement(name, self._template.rstrip() + "\n" + template)
+
+    def with_relation(self, placeholder: str, relation: str) -> Statement:
+        """Name a relation once and for all: `relation` is `name`, in the database's schema, or `schema.name`."""
+        schema, dot, name = relation.partition(".")
+        quoted = (
+            f"{quote_identifier(schema)}.{quote_identifier(name)}" if dot else f"{{schema}}.{quote_identifier(schema)}"
+        )
+        return Statement(self.name, self._template.replace("{" + placeholder + "}", quoted))
+
     def render(self, identifiers: Mapping[str, str]) -> str:
         """The text with every placeholder of `identifiers` replaced by its quoted identifier."""
         text = self._template
