@@ -14,13 +14,13 @@ QUEUE_ROW: Final = "windmill_exporter_queue"
 RETENTION_ROW: Final = "windmill_exporter_retention"
 EMPTY_VALUE: Final = '{"version":1}'
 
-# A replica that ticks every 10 s finds its own claim 9.99 s old now and then; without slack it would skip that cycle. A tenth
-# of the interval is far more than timers and claims drift, and still keeps it one claim a cycle.
+# A replica that ticks every 10 s finds its own claim 9.99 s old now and then; without slack it would skip that cycle. A
+# tenth of the interval is far more than timers and claims drift, and still keeps it one claim a cycle.
 SLACK_RATIO: Final = 0.1
 MAX_SLACK_SECONDS: Final = 1.0
 
-# One row, also when ours is missing. clock_timestamp(): another replica's claim may carry a now() later than ours. An infinite
-# updated_at has no age and counts as due. Values over 16 MB are left unread: nobody writes them on purpose.
+# One row, also when ours is missing. clock_timestamp(): another replica's claim may carry a now() later than ours. An
+# infinite updated_at has no age and counts as due. Values over 16 MB are left unread: nobody writes them on purpose.
 STATE = Statement(
     "state",
     """

@@ -1,7 +1,7 @@
 """Pure: what a stored sample means, and when a reading of a series becomes a new one (queue-metrics.md).
 
-Times are epoch seconds of the database. A sample is held (its value stays) or climbing (the head of the queue has waited
-since a moment and still waits, so that its value grows by itself).
+Times are epoch seconds of the database. A sample is held (its value stays) or climbing (the head of the queue has
+waited since a moment and still waits, so that its value grows by itself).
 """
 
 from __future__ import annotations
@@ -113,7 +113,10 @@ def head_since(sample: Sample) -> float:
 
 
 def should_store(kind: Kind, now: float, last: Sample | None, backlog: Backlog | None) -> bool:
-    """Whether the reading becomes a row. `last` is the newest readable sample of the last 900 s, `backlog` None without jobs."""
+    """Whether the reading becomes a row.
+
+    `last` is the newest readable sample of the last 900 s; `backlog` is None when nothing waits.
+    """
     if last is None:
         return backlog is not None
     drawn = value_at(last, now)

@@ -46,7 +46,7 @@ class Selection:
 def select_rows(queue: WholeQueue, last: LastSamples, limit: int) -> Selection:
     """Decide every series of the tags with a backlog, and of those that drained since `last`.
 
-    Of the tags with a backlog the `limit` largest are stored. A tag whose ids would not fit the column is left out alone.
+    Of the tags with a backlog the `limit` largest are stored. A tag whose ids do not fit the column is left out alone.
     """
     known = {tag for _, tag in last}
     waiting = [one for one in largest_first(queue.tags, known) if one.waiting]

@@ -21,8 +21,8 @@ LAST_SAMPLES = Statement.load("exporter.queue", "last_samples.sql")
 # Parallel workers halve nothing here and double the processor time; compiling costs more than the pass.
 READ_PLANNER: Final = MappingProxyType({"max_parallel_workers_per_gather": "0", "jit": "off", "work_mem": "64MB"})
 
-# One statement for all rows of a reading. A held delay is computed here, in exact decimals, so that created_at less the value
-# is the head's due time to the microsecond, however long we waited.
+# One statement for all rows of a reading. A held delay is computed here, in exact decimals, so that created_at less the
+# value is the head's due time to the microsecond, however long we waited.
 INSERT_SAMPLES = Statement(
     "insert_samples",
     """
@@ -61,14 +61,17 @@ async def read_queue(transaction: Transaction) -> WholeQueue:
 
 
 async def read_recent_series(transaction: Transaction, counted_until: float | None) -> RecentSeries:
-    """The newest readable sample of every series; unreadable rows are counted from `counted_until` (epoch seconds) on."""
-    rows = await transaction.fetch(LAST_SAMPLES, counted_until)
+    """The newest readable sample of every series; unreadable rows are counted after `counted_until` (epoch seconds)."""
     last = {}
-    for row in rows[:-1]:
+    unreadable = 0
+    for row in await transaction.fetch(LAST_SAMPLES, counted_until):
+        if row["id"] is None:
+            unreadable = row["unreadable"]
+            continue
         key, value = split_id(row["id"]), parse_value(row["value"])
         if key is not None and value is not None:
             last[key] = Sample(row["at"], value)
-    return RecentSeries(last, rows[-1]["unreadable"])
+    return RecentSeries(last, unreadable)
 
 
 async def insert_samples(transaction: Transaction, rows: Sequence[NewRow]) -> None:

@@ -60,8 +60,8 @@ class QueueReading:
 class QueueSnapshot:
     """The newest reading of the queue, ours or another replica's.
 
-    `now` is the database's time when this process saw it. `observed_monotonic` is this process's time at which the queue was
-    read: a reading that nobody renews goes stale, however often it is seen.
+    `now` is the database's time when this process saw it. `observed_monotonic` is this process's time when the
+    queue was read: a reading that nobody renews goes stale, however often it is seen.
     """
 
     mode: QueueMode
@@ -85,7 +85,7 @@ class SampleResult(StrEnum):
 class QueueOutcome:
     """What one tick did. `samples` counts series of this tick; `unreadable_samples` rows seen for the first time.
 
-    `skipped_tags` are the tags with a backlog that are too long to be stored. `snapshot` is None when nothing was learnt.
+    `skipped_tags` have a backlog but are too long to be stored. `snapshot` is None when nothing was learnt.
     """
 
     snapshot: QueueSnapshot | None
