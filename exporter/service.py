@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from exporter.conditions import Conditions
 from exporter.config import Config
-from exporter.database.capabilities import CapabilityCheck, Requirement
+from exporter.database.capabilities import Requirement
+from exporter.database.capability_check import CapabilityCheck
 from exporter.database.connect import Connector
 from exporter.database.database import Database, run_once_more
 from exporter.database.target import Target
@@ -61,7 +62,7 @@ class Service:
         self._own = OwnMetrics(lambda: self._database.pool_connections)
         self._requirements: dict[str, tuple[Requirement, ...]] = {}
         self._loops = [*self._fairness_loops(), *self._queue_loops()]
-        self._capabilities = CapabilityCheck(self._database, self._requirements, lambda: connector.schema)
+        self._capabilities = CapabilityCheck(self._database, self._requirements, url_schema=lambda: connector.schema)
         self.board = Board(Snapshot(tuple(CollectorStatus(loop.name) for loop in self._loops)))
         self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
