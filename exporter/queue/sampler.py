@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Final
 
@@ -108,7 +109,7 @@ class Sampler:
         self._counted_until = queue.read_at
         return QueueOutcome(snapshot, selection.results(SampleResult.STORED), recent.unreadable, selection.long_tags)
 
-    def _reading_transaction(self, purpose: str) -> Transaction:
+    def _reading_transaction(self, purpose: str) -> AbstractAsyncContextManager[Transaction]:
         return self._database.transaction(purpose, isolation="REPEATABLE READ", planner=READ_PLANNER)
 
     async def _read(
