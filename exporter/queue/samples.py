@@ -1,4 +1,4 @@
-"""Pure: what a stored sample means, and when a reading of a series becomes a new one (queue-metrics.md).
+"""Pure: what a stored sample means, and when a reading of a series becomes a new one.
 
 Times are epoch seconds of the database. A sample is held (its value stays) or climbing (the head of the queue has
 waited since a moment and still waits, so that its value grows by itself).
