@@ -11,7 +11,7 @@ GRANT SELECT (id, workspace_id, started_at, completed_at, duration_ms) ON v2_job
 GRANT SELECT (worker, ping_at, custom_tags) ON worker_ping TO {role};
 GRANT SELECT (id, workspace_id, kind, tag) ON v2_job TO {role};
 CREATE POLICY {role}_reads ON v2_job FOR SELECT TO {role} USING (true);
-GRANT SELECT (id, value, created_at) ON metrics TO {role};
+GRANT SELECT ON metrics TO {role};
 GRANT SELECT (name, value, updated_at) ON background_task_state TO {role};
 GRANT SELECT ON audit, audit_partitioned TO {role};
 CREATE VIEW {role}_settings AS SELECT name, value FROM global_settings WHERE name LIKE 'workspace\\_fairness\\_%';

@@ -200,18 +200,20 @@ async def test_three_replicas_export_the_same_numbers(windmill: Connection, wind
     await make_noisy(windmill)
     await add_jobs(windmill, Job(tag="gpu", due=100), number=9)
     config = Config(fairness=FairnessConfig(mode=FairnessMode.ENFORCE), queue=QueueConfig(mode=QueueMode.SAMPLE))
-    async with service(windmill_url, config) as one, service(windmill_url, config) as two:
-        async with service(windmill_url, config) as three:
-            pages = [await eventually(one.urls[0], working("fairness", "queue"))]
-            pages += [
-                await eventually(
-                    each.urls[0], lambda page: page.value("windmill_queue_waiting_jobs", tag="gpu") is not None
-                )
-                for each in (two, three)
-            ]
+    async with (
+        service(windmill_url, config) as one,
+        service(windmill_url, config) as two,
+        service(windmill_url, config) as three,
+    ):
+        urls = [each.urls[0] for each in (one, two, three)]
+        for url in urls:
+            await eventually(url, lambda page: page.value("windmill_fairness_capped_workspaces") == 1)
+            await eventually(url, lambda page: page.value("windmill_queue_waiting_jobs", tag="gpu") == 9)
+        pages = [await scrape(url) for url in urls]
     for name, labels in (
         ("windmill_queue_waiting_jobs", {"tag": "gpu"}),
-        ("windmill_fairness_share_ratio", {"workspace": "noisy"}),
+        ("windmill_queue_head_since_timestamp_seconds", {"tag": "gpu"}),
+        ("windmill_fairness_capped", {"workspace": "noisy"}),
         ("windmill_fairness_capped_since_timestamp_seconds", {"workspace": "noisy"}),
     ):
         assert len({page.value(name, **labels) for page in pages}) == 1
