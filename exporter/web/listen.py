@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from exporter.errors import ConfigError
+from exporter.web.keys import PREFIX
 
 SHUTDOWN_SECONDS = 5.0
 BACKLOG = 128
@@ -49,8 +50,8 @@ class Listener:
         await self._runner.cleanup()
 
 
-async def start_listening(app: web.Application, address: ListenAddress, prefix: str = "") -> Listener:
-    """Serve `app` on `address`. Raises `ConfigError` when it cannot be bound."""
+async def start_listening(app: web.Application, address: ListenAddress) -> Listener:
+    """Serve `app`, made by `create_app`, on `address`. Raises `ConfigError` when it cannot be bound."""
     sockets = bind(address)
     # No access log: probes and scrapes would fill it. What fails is logged where it is answered.
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
@@ -58,7 +59,7 @@ async def start_listening(app: web.Application, address: ListenAddress, prefix: 
     for bound in sockets:
         await web.SockSite(runner, bound, backlog=BACKLOG).start()
     shown = ListenAddress(address.host or "localhost", sockets[0].getsockname()[1])
-    return Listener(runner, (f"http://{shown}{prefix}",))
+    return Listener(runner, (f"http://{shown}{app[PREFIX]}",))
 
 
 def bind(address: ListenAddress) -> list[socket.socket]:

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -134,12 +134,13 @@ def test_process_and_garbage_collector_basics_are_there() -> None:
 def test_everything_recorded_but_requests_raises_the_number_of_changes() -> None:
     own = own_metrics()
     seen = [own.changes]
-    for record in (
+    records: list[Callable[[], None]] = [
         lambda: own.record_refresh(RefreshOutcome(RefreshResult.WON)),
         lambda: own.record_queue(QueueOutcome(None)),
         lambda: own.observe_collector("queue", 0.1),
         lambda: own.set_reload_successful(True),
-    ):
+    ]
+    for record in records:
         record()
         seen.append(own.changes)
     assert seen == sorted(set(seen))
