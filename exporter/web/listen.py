@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from exporter.config import LISTEN_ADDRESS
 from exporter.errors import ConfigError
 from exporter.web.keys import PREFIX
 
 SHUTDOWN_SECONDS = 5.0
 BACKLOG = 128
-_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[\w.-]*)):(?P<port>[0-9]{1,5})", re.ASCII)
 _FAMILY_IS_MISSING = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
@@ -31,11 +31,11 @@ class ListenAddress:
 
 def parse_listen_address(text: str) -> ListenAddress:
     """`:9480`, `127.0.0.1:9480`, `localhost:9480` or `[::1]:9480`. Raises `ConfigError`."""
-    match = _ADDRESS.fullmatch(text)
-    if match is None or int(match["port"]) > 65535:
+    if not re.fullmatch(LISTEN_ADDRESS, text):
         expected = 'expected "host:port" such as ":9480" or "[::1]:9480", the port from 0 to 65535'
         raise ConfigError([f'web.listen_address: {expected}, got "{text}"'])
-    return ListenAddress(match["v6"] or match["name"] or "", int(match["port"]))
+    host, _, port = text.rpartition(":")
+    return ListenAddress(host.strip("[]"), int(port))
 
 
 class Listener:

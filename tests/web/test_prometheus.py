@@ -10,12 +10,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import ClientError, ClientSession
 
 from exporter.config import WebConfig
 from tests.metrics.scenes import NOW, fairness, queue, snapshot, tag
 from tests.metrics.test_exposition import HOSTILE, writable
-from tests.programs import program
+from tests.requirements import find_program
 from tests.web.serving import Service, listening
 
 CONFIG = """\
@@ -42,7 +43,7 @@ async def prometheus(folder: Path, target: str, path: str) -> AsyncIterator[Clie
     config.write_text(CONFIG.format(target=target, path=path))
     port = free_port()
     process = await asyncio.create_subprocess_exec(
-        program("prometheus", "prometheus"),
+        str(find_program("prometheus")),
         f"--config.file={config}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
@@ -74,6 +75,7 @@ async def first_answer(session: ClientSession, expression: str) -> list[Any]:
     raise AssertionError(f"no answer to {expression} in 30 s")
 
 
+@pytest.mark.needs("prometheus")
 async def test_prometheus_stores_the_snapshot_as_it_is(tmp_path: Path) -> None:
     """Every hostile tag, every number, every sample and the metadata that only OpenMetrics has."""
     service = Service(config=WebConfig(route_prefix="/exporter"))
