@@ -34,7 +34,6 @@ from exporter.timer import Timer
 from exporter.web.app import create_app
 from exporter.web.health import not_ready_reason
 from exporter.web.listen import Listener, parse_listen_address, start_listening
-from exporter.web.paths import parse_route_prefix
 
 logger = logging.getLogger(__name__)
 
@@ -91,8 +90,7 @@ class Service:
                 self.board.current, requires_database=web.ready_requires_database, stopping=self._stopping
             ),
         )
-        address = parse_listen_address(web.listen_address)
-        self._listener = await start_listening(app, address, parse_route_prefix(web.route_prefix))
+        self._listener = await start_listening(app, parse_listen_address(web.listen_address))
         self._tasks = [asyncio.create_task(_run(loop), name=loop.name) for loop in self._loops]
         logger.info("listening", extra={"url": self.urls[0], "replica": self.replica})
 

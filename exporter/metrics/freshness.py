@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from exporter.fairness.state import present_state
 from exporter.fairness.values import FairnessMode, FairnessSnapshot, FairnessState
-from exporter.queue.values import QueueSnapshot
 from exporter.snapshot import Snapshot, is_stale
 
 
@@ -32,26 +31,14 @@ def freshness(snapshot: Snapshot, mode: FairnessMode, now_monotonic: float) -> F
     return Freshness(
         fairness=fresh,
         usage=fresh and fairness is not None and _usage_is_fresh(fairness, now_monotonic),
-        queue=queue is not None and _queue_is_fresh(queue, now_monotonic),
+        queue=queue is not None and not is_stale(queue.observed_monotonic, queue.interval_seconds, now_monotonic),
         state=present_state(fairness, mode, failed=failed, now_monotonic=now_monotonic),
     )
 
 
 def _usage_is_fresh(snapshot: FairnessSnapshot, now_monotonic: float) -> bool:
+    """A reading of another replica is older than our look at it."""
     if snapshot.reading is None:
         return False
-    return not is_stale(
-        _read_monotonic(snapshot.observed_monotonic, snapshot.now, snapshot.reading.read_at),
-        snapshot.interval_seconds,
-        now_monotonic,
-    )
-
-
-def _queue_is_fresh(snapshot: QueueSnapshot, now_monotonic: float) -> bool:
-    read = _read_monotonic(snapshot.observed_monotonic, snapshot.now, snapshot.reading.read_at)
-    return not is_stale(read, snapshot.interval_seconds, now_monotonic)
-
-
-def _read_monotonic(observed_monotonic: float, now: float, read_at: float) -> float:
-    """When a reading was made, on this host's monotonic clock: another replica's is older than our look at it."""
-    return observed_monotonic - max(0.0, now - read_at)
+    read_monotonic = snapshot.observed_monotonic - max(0.0, snapshot.now - snapshot.reading.read_at)
+    return not is_stale(read_monotonic, snapshot.interval_seconds, now_monotonic)

@@ -32,20 +32,19 @@ def tag_metrics(reading: QueueReading, chosen: AbstractSet[str]) -> Iterator[Met
     zeros = [(tag, 0.0) for tag in reading.drained if tag not in read]
     heads = [(tag.tag, tag.head_since) for tag in tags]
     delays = [(tag, 0.0 if since is None else max(0.0, reading.read_at - since)) for tag, since in heads]
-    yield chosen_of(families.WAITING, [*((tag.tag, tag.waiting) for tag in tags), *zeros], chosen)
-    yield chosen_of(families.DELAY, [*delays, *zeros], chosen)
+    more = reading.other_tags
+    yield chosen_of(families.WAITING, [*((tag.tag, tag.waiting) for tag in tags), *zeros], chosen, more)
+    yield chosen_of(families.DELAY, [*delays, *zeros], chosen, more)
     yield chosen_of(families.HEAD_SINCE, ((tag, since) for tag, since in heads if since is not None), chosen)
-    yield chosen_of(families.RUNNING, [*((tag.tag, tag.running) for tag in tags), *zeros], chosen)
-    yield chosen_of(families.WORKERS, ((tag.tag, tag.workers) for tag in tags), chosen)
-    yield single(families.OTHER_WAITING, sum(tag.waiting for tag in tags if tag.tag not in chosen))
+    yield chosen_of(families.RUNNING, [*((tag.tag, tag.running) for tag in tags), *zeros], chosen, more)
+    yield chosen_of(families.WORKERS, ((tag.tag, tag.workers) for tag in tags), chosen, more)
+    left_out = sum(tag.waiting for tag in tags if tag.tag not in chosen)
+    yield single(families.OTHER_WAITING, left_out + reading.other_waiting)
 
 
 def waiting_metrics(reading: QueueReading, chosen: AbstractSet[str]) -> Iterator[Metric]:
     """Families by workspace."""
-    waits = reading.workspaces
-    yield chosen_of(families.WORKSPACE_WAITING, ((one.workspace, one.waiting) for one in waits), chosen)
-    yield chosen_of(
-        families.WORKSPACE_WAIT,
-        ((one.workspace, max(0.0, reading.read_at - one.waiting_since)) for one in waits),
-        chosen,
-    )
+    waiting = ((one.workspace, one.waiting) for one in reading.workspaces)
+    waits = ((one.workspace, max(0.0, reading.read_at - one.waiting_since)) for one in reading.workspaces)
+    yield chosen_of(families.WORKSPACE_WAITING, waiting, chosen, reading.other_workspaces)
+    yield chosen_of(families.WORKSPACE_WAIT, waits, chosen, reading.other_workspaces)

@@ -49,7 +49,7 @@ def create_app(
     """
     prefix = parse_route_prefix(config.route_prefix)
     app = web.Application(middlewares=[measure, answer_errors], client_max_size=MAX_BODY_BYTES)
-    routes: dict[AbstractResource, str] = {}
+    routes: dict[AbstractResource | None, str] = {}
     for path, handler in GET_ROUTES.items():
         resource = app.router.add_resource(path_pattern(prefix + path))
         resource.add_route(hdrs.METH_GET, handler)
@@ -70,8 +70,7 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Observe how long the answer took, by the route's own path and not by what the client sent."""
     began = perf_counter()
     response = await handler(request)
-    resource = request.match_info.route.resource
-    route = OTHER_ROUTES if resource is None else request.app[keys.ROUTES][resource]
+    route = request.app[keys.ROUTES].get(request.match_info.route.resource, OTHER_ROUTES)
     request.app[keys.OWN_METRICS].observe_request(route, response.status, perf_counter() - began)
     return response
 

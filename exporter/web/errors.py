@@ -1,4 +1,4 @@
-"""Whatever goes wrong in a request becomes one JSON answer and one log line; no client learns anything of the inside."""
+"""Whatever goes wrong in a request becomes one JSON answer and one log line; no client learns of the inside."""
 
 from __future__ import annotations
 

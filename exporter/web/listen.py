@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from exporter.config import LISTEN_ADDRESS
 from exporter.errors import ConfigError
+from exporter.web.keys import PREFIX
 
 SHUTDOWN_SECONDS = 5.0
 BACKLOG = 128
-_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[\w.-]*)):(?P<port>[0-9]{1,5})", re.ASCII)
 _FAMILY_IS_MISSING = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
@@ -30,11 +31,11 @@ class ListenAddress:
 
 def parse_listen_address(text: str) -> ListenAddress:
     """`:9480`, `127.0.0.1:9480`, `localhost:9480` or `[::1]:9480`. Raises `ConfigError`."""
-    match = _ADDRESS.fullmatch(text)
-    if match is None or int(match["port"]) > 65535:
+    if not re.fullmatch(LISTEN_ADDRESS, text):
         expected = 'expected "host:port" such as ":9480" or "[::1]:9480", the port from 0 to 65535'
         raise ConfigError([f'web.listen_address: {expected}, got "{text}"'])
-    return ListenAddress(match["v6"] or match["name"] or "", int(match["port"]))
+    host, _, port = text.rpartition(":")
+    return ListenAddress(host.strip("[]"), int(port))
 
 
 class Listener:
@@ -49,8 +50,8 @@ class Listener:
         await self._runner.cleanup()
 
 
-async def start_listening(app: web.Application, address: ListenAddress, prefix: str = "") -> Listener:
-    """Serve `app` on `address`. Raises `ConfigError` when it cannot be bound."""
+async def start_listening(app: web.Application, address: ListenAddress) -> Listener:
+    """Serve `app`, made by `create_app`, on `address`. Raises `ConfigError` when it cannot be bound."""
     sockets = bind(address)
     # No access log: probes and scrapes would fill it. What fails is logged where it is answered.
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
@@ -58,7 +59,7 @@ async def start_listening(app: web.Application, address: ListenAddress, prefix: 
     for bound in sockets:
         await web.SockSite(runner, bound, backlog=BACKLOG).start()
     shown = ListenAddress(address.host or "localhost", sockets[0].getsockname()[1])
-    return Listener(runner, (f"http://{shown}{prefix}",))
+    return Listener(runner, (f"http://{shown}{app[PREFIX]}",))
 
 
 def bind(address: ListenAddress) -> list[socket.socket]:

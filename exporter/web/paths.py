@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from itertools import count
 
+from exporter.config import ROUTE_PREFIX
 from exporter.errors import ConfigError
-
-_PREFIX = re.compile(r"/?([A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*)?/?")
 
 
 def parse_route_prefix(text: str) -> str:
     """The prefix of every path: empty, or with a slash in front and none at the end. Raises `ConfigError`."""
-    if not _PREFIX.fullmatch(text):
+    if not re.fullmatch(ROUTE_PREFIX, text):
         expected = 'expected a path of letters, digits, ".", "_", "~" and "-" such as "/exporter"'
         raise ConfigError([f'web.route_prefix: {expected}, got "{text}"'])
     segments = text.strip("/")

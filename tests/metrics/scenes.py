@@ -71,12 +71,12 @@ def queue(
     *,
     workspaces: Sequence[WorkspaceWait] = (),
     drained: Sequence[str] = (),
-    read_at: float = NOW,
     observed_monotonic: float = MONOTONIC,
+    **reading: Any,
 ) -> QueueSnapshot:
     """A snapshot of the queue, read every 10 s."""
-    reading = QueueReading(read_at, "replica-1", tuple(tags), tuple(workspaces), tuple(drained))
-    return QueueSnapshot(QueueMode.OBSERVE, NOW, observed_monotonic, 10.0, reading)
+    read = QueueReading(NOW, "replica-1", tuple(tags), tuple(workspaces), tuple(drained), **reading)
+    return QueueSnapshot(QueueMode.OBSERVE, NOW, observed_monotonic, 10.0, read)
 
 
 def tag(name: str, waiting: int = 0, *, running: int = 0, workers: int = 1, waited: float = 12.0) -> TagReading:

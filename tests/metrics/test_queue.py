@@ -87,6 +87,15 @@ def test_left_out_tags_are_summed_up_and_counted() -> None:
     assert found["windmill_queue_other_waiting_jobs"] == {"": sum(range(10, 17))}
 
 
+def test_what_the_reading_itself_summed_up_is_part_of_the_rest() -> None:
+    part = queue([tag("a", 2)], other_tags=7, other_waiting=40, other_workspaces=3)
+    result = collected(snapshot(None, part))
+    assert values(result)["windmill_queue_other_waiting_jobs"] == {"": 40}
+    dropped = {metric.family.name: metric.dropped for metric in result.metrics}
+    assert dropped["windmill_queue_waiting_jobs"] == dropped["windmill_queue_workers"] == 7
+    assert dropped["windmill_workspace_waiting_jobs"] == 3
+
+
 def test_with_room_for_all_nothing_is_left_out() -> None:
     found, _ = limited(queue([tag("a", 2), tag("b", 3)]), 2)
     assert found["windmill_queue_other_waiting_jobs"] == {"": 0}
