@@ -21,6 +21,18 @@ class Statement:
         """Read `file_name` from `package` (a dotted name)."""
         return cls(file_name.removesuffix(".sql"), (files(package) / file_name).read_text(encoding="utf-8"))
 
+    def followed_by(self, name: str, template: str) -> Statement:
+        """This text with another one behind it, such as one more branch of a UNION."""
+        return Statement(name, self._template.rstrip() + "\n" + template)
+
+    def with_relation(self, placeholder: str, relation: str) -> Statement:
+        """Name a relation once and for all: `relation` is `name`, in the database's schema, or `schema.name`."""
+        schema, dot, name = relation.partition(".")
+        quoted = (
+            f"{quote_identifier(schema)}.{quote_identifier(name)}" if dot else f"{{schema}}.{quote_identifier(schema)}"
+        )
+        return Statement(self.name, self._template.replace("{" + placeholder + "}", quoted))
+
     def render(self, identifiers: Mapping[str, str]) -> str:
         """The text with every placeholder of `identifiers` replaced by its quoted identifier."""
         text = self._template
@@ -33,3 +45,19 @@ class Statement:
 def quote_identifier(name: str) -> str:
     """`name` as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def quote_literal(text: str) -> str:
+    """`text`, which must come from this code and not from outside, as an SQL string constant."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def split_relation(relation: str, schema: str) -> tuple[str, str]:
+    """Schema and name of `relation`, given as `name` (then it lives in `schema`) or as `schema.name`."""
+    before, _, name = relation.rpartition(".")
+    return before or schema, name
+
+
+def quote_relation(relation: str, schema: str) -> str:
+    """`relation`, given as `name` or `schema.name`, as a quoted SQL name with its schema."""
+    return ".".join(map(quote_identifier, split_relation(relation, schema)))

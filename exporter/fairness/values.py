@@ -114,12 +114,19 @@ class OwedAudit:
 
 @dataclass(frozen=True, slots=True)
 class FairnessReading:
-    """One aggregation of the whole cluster: usage by workspace, when (database epoch seconds) and by whom."""
+    """One aggregation of the whole cluster: usage by workspace, when (database epoch seconds) and by whom.
+
+    `usage` holds the largest workspaces, largest first; the `other_...` fields sum up the rest. `decided` is the
+    payload that its writer stored with it, None when it was read for the reading alone.
+    """
 
     read_at: float
     by: str
-    settings: FairnessSettings
+    window_seconds: int
     usage: tuple[WorkspaceUsage, ...]
+    other_micros: int = 0
+    other_workspaces: int = 0
+    other_service: ServiceTimes = field(default_factory=ServiceTimes)
     capped_since: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     owed: tuple[OwedAudit, ...] = ()
     decided: Payload | None = None
@@ -127,7 +134,7 @@ class FairnessReading:
     @property
     def total_micros(self) -> int:
         """Everybody's worker time in the window, in microseconds."""
-        return sum(workspace.worker_micros for workspace in self.usage)
+        return self.other_micros + sum(usage.worker_micros for usage in self.usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,7 @@ class FairnessSnapshot:
     reading: FairnessReading | None
     would: Decision | None
     refreshed_by: str | None
-    capped_interval_seconds: float = 5.0
+    interval_seconds: float = 5.0
 
 
 class RefreshResult(StrEnum):

@@ -1,0 +1,164 @@
+"""`windmill-exporter demo`: one command that shows the exporter at work on a cluster that a noisy tenant floods.
+
+With `--compare` the same seeded load is played three times and the rules are printed side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from exporter.demo.load import NOISY, UNSERVED_WORKSPACE, Load
+from exporter.demo.measures import measure_waits, share_of_worker_time
+from exporter.demo.postgres import EmbeddedPostgres
+from exporter.demo.report import Outcome, TenantRow, render_comparison, render_tenants, shares
+from exporter.demo.session import Rule, Session, play, session
+from exporter.errors import DemoError
+
+COMPARED_QUIET_TENANTS = 10
+COMPARED_SECONDS = 60.0
+# The first decisions rest on a cluster that has only just filled.
+SETTLED_AFTER_SECONDS = 20.0
+PRINT_EVERY_SECONDS = 2.0
+LIVE_WAIT_SECONDS = 30.0
+MAX_LAG_SECONDS = 1.0
+MAX_SECONDS = 86_400
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the demo."""
+    add = parser.add_argument
+    add(
+        "--seconds",
+        type=_number(float, 1, MAX_SECONDS),
+        help="how long to run (default: until Ctrl-C; 60 with --compare)",
+    )
+    add("--seed", type=int, default=1, help="seed of the load and of the draws (default: 1)")
+    add("--workers", type=_number(int, 1, 500), default=50, help="simulated workers (default: 50)")
+    add("--fairness", choices=("on", "off"), default="on", help="Windmill's setting workspace_fairness_enabled")
+    add("--compare", action="store_true", help="play the same load with fairness off, a constant p, the weighted p_c")
+    add(
+        "--quiet-load",
+        type=_number(float, 1, 200),
+        default=30.0,
+        metavar="PERCENT",
+        help="percent of all workers that the quiet tenants ask for together (default: 30)",
+    )
+    add("--port", type=_number(int, 0, 65_535), default=0, help="port of /metrics on 127.0.0.1 (default: a free one)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the demo; the exit code. Raises `DemoError` when it cannot run here."""
+    if arguments.compare:
+        seconds = COMPARED_SECONDS if arguments.seconds is None else arguments.seconds
+        if seconds <= SETTLED_AFTER_SECONDS:
+            raise DemoError(f"--compare measures from second {SETTLED_AFTER_SECONDS:g} on: use a larger --seconds")
+    _say("starting PostgreSQL ...")
+    with contextlib.suppress(KeyboardInterrupt), EmbeddedPostgres() as server:
+        job = _compare(server, arguments, seconds) if arguments.compare else _live(server, arguments)
+        asyncio.run(_until_signalled(job))
+    return 0
+
+
+async def _until_signalled(job: Coroutine[Any, Any, None]) -> None:
+    """Ctrl-C and SIGTERM end the job in good order."""
+    task = asyncio.ensure_future(job)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def _live(server: EmbeddedPostgres, arguments: argparse.Namespace) -> None:
+    load = Load(workers=arguments.workers, quiet_percent=arguments.quiet_load)
+    rule = Rule.WEIGHTED if arguments.fairness == "on" else Rule.OFF
+    async with session(server, "demo", rule, load, arguments.seed, arguments.port) as running:
+        for url in running.service.urls:
+            _say(f"metrics: {url.rstrip('/')}/metrics")
+        _say(f"database: {server.url(database='demo')}\nCtrl-C ends it.\n")
+
+        async def print_tables() -> None:
+            while True:
+                await asyncio.sleep(PRINT_EVERY_SECONDS)
+                _say(_table(running, load))
+
+        await play(running.cluster, arguments.seconds, print_tables)
+
+
+async def _compare(server: EmbeddedPostgres, arguments: argparse.Namespace, seconds: float) -> None:
+    load = Load(
+        workers=arguments.workers,
+        quiet_tenants=COMPARED_QUIET_TENANTS,
+        quiet_percent=arguments.quiet_load,
+        backlog_seconds=seconds,
+    )
+    outcomes = []
+    for number, rule in enumerate(Rule, start=1):
+        _say(f"{rule.value}: {seconds:g} s ({number} of {len(Rule)})")
+        async with session(server, f"demo_{rule.name.lower()}", rule, load, arguments.seed) as running:
+            until = await play(running.cluster, seconds, _nothing)
+            outcomes.append(_outcome(rule, running, load, until))
+    _say("\n" + render_comparison(load, arguments.seed, SETTLED_AFTER_SECONDS, seconds, outcomes))
+
+
+def _outcome(rule: Rule, running: Session, load: Load, until: float) -> Outcome:
+    cluster = running.cluster
+    if cluster.max_lag_seconds > MAX_LAG_SECONDS:
+        _say(f"warning: jobs arrived up to {cluster.max_lag_seconds:.1f} s late; use fewer --workers on this machine")
+    runs = cluster.runs
+    return Outcome(
+        rule.value,
+        share_of_worker_time(runs, NOISY, SETTLED_AFTER_SECONDS, until),
+        measure_waits(runs, cluster.waiting, load.quiet_workspaces, SETTLED_AFTER_SECONDS, until),
+        cluster.completed_jobs,
+    )
+
+
+def _table(running: Session, load: Load) -> str:
+    """The present state as the service sees it, with the waits that the workers saw in the last 30 s."""
+    snapshot = running.service.board.current.fairness
+    cluster = running.cluster
+    now, runs, waiting = cluster.now, cluster.runs, cluster.waiting
+    waiting_jobs = Counter(job.workspace for job in waiting)
+    share_of = shares(snapshot)
+    rows = [
+        TenantRow(
+            workspace=workspace,
+            share=share_of.get(workspace),
+            capped=snapshot is not None and workspace in snapshot.in_force.overloaded,
+            waiting_jobs=waiting_jobs[workspace],
+            waits=measure_waits(runs, waiting, {workspace}, now - LIVE_WAIT_SECONDS, now),
+        )
+        for workspace in (NOISY, *load.quiet_workspaces, UNSERVED_WORKSPACE)
+    ]
+    return render_tenants(now, snapshot, rows)
+
+
+async def _nothing() -> None:
+    """A comparison prints nothing while it runs."""
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _number(kind: Callable[[str], float], low: float, high: float) -> Callable[[str], float]:
+    """A parser of option values from `low` to `high`."""
+
+    def parse(text: str) -> float:
+        expected = f"expected a number from {low:g} to {high:g}, got {text!r}"
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(expected) from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(expected)
+        return value
+
+    return parse
