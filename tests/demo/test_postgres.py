@@ -110,6 +110,7 @@ def test_as_root_the_server_itself_is_not_root() -> None:
     assert uid != 0
 
 
+@pytest.mark.may_block("starts a server of its own, and nothing else is running")
 async def test_a_wheel_that_only_its_owner_can_reach_still_serves(tmp_path: Path) -> None:
     """A virtual environment under /root, mode 700, is closed to the server's user."""
     installation = wheel_binaries().parent
@@ -126,6 +127,7 @@ async def test_a_wheel_that_only_its_owner_can_reach_still_serves(tmp_path: Path
         await connection.close()
 
 
+@pytest.mark.may_block("starts a server of its own, and nothing else is running")
 async def test_a_restart_keeps_the_port_and_the_data() -> None:
     with EmbeddedPostgres() as server:
         connection = await asyncpg.connect(server.url())
