@@ -1,0 +1,394 @@
+"""Whatever the network and the server do: every wait has an end, and the pool is whole afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from exporter.config import DatabaseConfig
+from exporter.database.connect import Connector
+from exporter.database.database import Connection, Database, run_once_more
+from exporter.database.statement import Statement
+from exporter.database.url import parse_url
+from exporter.demo.postgres import EmbeddedPostgres
+from exporter.errors import DatabaseError, DatabaseTimeout, DatabaseUnavailable, StatementFailed
+from tests.database.conftest import MakeRole, open_database, sessions_of, target_at
+from tests.database.proxy import Mode, TcpProxy
+from tests.database.test_transactions import ADD, COUNT, PID, SLEEP, count, pid
+
+QUICK = DatabaseConfig(statement_timeout_seconds=0.2, lock_timeout_seconds=0.1, connect_timeout_seconds=0.3)
+PATIENT = DatabaseConfig(statement_timeout_seconds=30, lock_timeout_seconds=30)
+READ_ALL = Statement("read_all", "SELECT id FROM {schema}.metrics")
+
+
+@pytest.fixture
+def through_proxy(windmill_url: str, proxy: TcpProxy) -> Iterator[Database]:
+    """The product's pool, with short limits, over the proxy."""
+    database = open_database(target_at(windmill_url, proxy.port), QUICK)
+    yield database
+    database.close()
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+    """Wait until a condition holds, at the most so long."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 -- what is awaited happens in the server
+            await asyncio.sleep(0.02)
+
+
+async def works_again(database: Database) -> None:
+    async def works() -> bool:
+        try:
+            return await count(database) >= 0
+        except DatabaseError:
+            return False
+
+    await eventually(works)
+
+
+async def sleep_in(database: Database, seconds: float = 30.0) -> None:
+    async with database.transaction("sleep") as transaction:
+        await transaction.fetch(SLEEP, seconds)
+
+
+@contextmanager
+def frozen(server: EmbeddedPostgres) -> Iterator[None]:
+    """Every process of the server is stopped: connections are accepted by the kernel, nothing answers."""
+    postmaster = psutil.Process(server.pid)
+    processes = [postmaster, *postmaster.children()]
+    for process in processes:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.resume()
+
+
+def own_tasks() -> set[str]:
+    return {getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()}
+
+
+@pytest.mark.parametrize("mode", [Mode.HOLD, Mode.REFUSE])
+async def test_a_deadline_sends_no_cancel_request(mode: Mode, through_proxy: Database, proxy: TcpProxy) -> None:
+    """Field case F17: the driver's second connection would hang, or throw something unexpected."""
+    await count(through_proxy)
+    await proxy.set_mode(mode)
+    proxy.freeze()
+    with pytest.raises(DatabaseTimeout, match=r"^sleep: no answer within its deadline") as caught:
+        await sleep_in(through_proxy)
+    assert caught.value.reason == "deadline"
+    assert proxy.accepted == 1
+    assert through_proxy.pool_connections == {"idle": 0, "busy": 0}
+    await asyncio.sleep(0)
+    assert not [name for name in own_tasks() if name.startswith("Connection._cancel")]
+    proxy.thaw()
+    await proxy.set_mode(Mode.FORWARD)
+    assert await count(through_proxy) == 0
+
+
+async def test_a_cancelled_transaction_ends_at_once_and_takes_its_connection_along(
+    through_proxy: Database, proxy: TcpProxy, windmill: Connection
+) -> None:
+    for moment in (0.0, 0.001, 0.01, 0.1):
+        task = asyncio.create_task(sleep_in(through_proxy))
+        await asyncio.sleep(moment)
+        await proxy.set_mode(Mode.HOLD)
+        accepted = proxy.accepted
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 1)
+        await proxy.set_mode(Mode.FORWARD)
+        assert proxy.accepted <= accepted + 1
+        assert through_proxy.pool_connections["busy"] == 0
+        assert await count(through_proxy) == 0
+
+    async def gone() -> bool:
+        return not any("pg_sleep" in session["query"] for session in await sessions_of(windmill))
+
+    await eventually(gone)
+
+
+async def test_a_cancellation_between_two_statements_takes_the_connection_along(
+    database: Database, windmill: Connection
+) -> None:
+    started = asyncio.Event()
+
+    async def write_and_think() -> None:
+        async with database.transaction("write", read_only=False) as transaction:
+            await transaction.execute(ADD, "queue_count_a", "1")
+            started.set()
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(write_and_think())
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert database.pool_connections == {"idle": 0, "busy": 0}
+    assert await count(database) == 0
+
+
+async def test_a_frozen_server_costs_a_deadline_and_works_again_when_it_thaws(
+    windmill_url: str, postgres: EmbeddedPostgres
+) -> None:
+    database = open_database(parse_url(windmill_url), QUICK)
+    await asyncio.gather(count(database), count(database))
+    assert database.pool_connections == {"idle": 2, "busy": 0}
+    with frozen(postgres):
+        with pytest.raises(DatabaseTimeout) as caught:
+            await count(database)
+        assert caught.value.reason == "deadline"
+        assert database.pool_connections == {"idle": 0, "busy": 0}
+        for reason in ("unreachable", "backoff"):
+            with pytest.raises(DatabaseUnavailable) as unavailable:
+                await count(database)
+            assert unavailable.value.reason == reason
+    await works_again(database)
+    database.close()
+
+
+async def test_a_statement_frozen_halfway_ends_by_our_deadline(windmill_url: str, postgres: EmbeddedPostgres) -> None:
+    database = open_database(parse_url(windmill_url), QUICK)
+
+    async def freeze_and_write() -> None:
+        async with database.transaction("halfway", read_only=False) as transaction:
+            [row] = await transaction.fetch(PID)
+            os.kill(row["pid"], signal.SIGSTOP)
+            try:
+                await transaction.execute(ADD, "queue_count_a", "1")
+            finally:
+                os.kill(row["pid"], signal.SIGCONT)
+
+    with pytest.raises(DatabaseTimeout):
+        await freeze_and_write()
+    await works_again(database)
+    assert await count(database) == 0
+    database.close()
+
+
+async def test_waiting_for_a_connection_has_an_end_and_a_loop_never_waits_for_requests(
+    windmill_url: str, windmill: Connection
+) -> None:
+    """Field case F15: fifty requests on a locked table."""
+    config = DatabaseConfig(statement_timeout_seconds=0.6, lock_timeout_seconds=0.4)
+    database = open_database(parse_url(windmill_url), config)
+
+    async def request() -> str:
+        try:
+            async with database.transaction("request", for_request=True) as transaction:
+                await transaction.fetch(COUNT)
+        except DatabaseError as error:
+            return error.reason
+        return "answered"
+
+    async with windmill.transaction():
+        await windmill.execute("LOCK TABLE metrics IN ACCESS EXCLUSIVE MODE")
+        requests = [asyncio.create_task(request()) for _ in range(50)]
+        await asyncio.sleep(0.1)
+        assert database.pool_connections["busy"] == 1
+        assert await pid(database) > 0
+        reasons = await asyncio.wait_for(asyncio.gather(*requests), 5)
+    assert set(reasons) == {"lock_timeout", "pool_exhausted"}
+    assert await request() == "answered"
+    database.close()
+
+
+async def test_a_cancelled_wait_for_a_connection_gives_its_place_back(windmill_url: str) -> None:
+    database = open_database(parse_url(windmill_url), PATIENT)
+    busy = [asyncio.create_task(sleep_in(database)) for _ in range(2)]
+    waiting = [asyncio.create_task(count(database)) for _ in range(5)]
+    await asyncio.sleep(0.1)
+    for task in (*waiting, *busy):
+        task.cancel()
+    await asyncio.gather(*waiting, *busy, return_exceptions=True)
+    assert await asyncio.gather(*(count(database) for _ in range(5))) == [0] * 5
+    assert database.pool_connections == {"idle": 2, "busy": 0}
+    database.close()
+
+
+async def test_a_dead_idle_connection_is_replaced_without_an_error(
+    through_proxy: Database, proxy: TcpProxy, windmill: Connection
+) -> None:
+    first = await pid(through_proxy)
+    proxy.lose_answer_to(b"BEGIN")
+    assert await pid(through_proxy) != first
+    await windmill.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    await asyncio.sleep(0.1)
+    await pid(through_proxy)
+    assert through_proxy.generation == 3
+
+
+async def test_a_fresh_connection_that_dies_on_begin_is_reported(through_proxy: Database, proxy: TcpProxy) -> None:
+    proxy.lose_answer_to(b"BEGIN")
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await pid(through_proxy)
+    assert (caught.value.reason, caught.value.retryable) == ("connection_lost", True)
+
+
+async def test_a_commit_whose_answer_is_lost_is_reported_and_never_sent_again(
+    through_proxy: Database, proxy: TcpProxy, windmill: Connection
+) -> None:
+    runs = 0
+
+    async def write() -> None:
+        nonlocal runs
+        runs += 1
+        async with through_proxy.transaction("write", read_only=False) as transaction:
+            await transaction.execute(ADD, "queue_count_a", "1")
+            proxy.lose_answer_to(b"COMMIT")
+
+    with pytest.raises(DatabaseUnavailable, match=r"^write: ") as caught:
+        await run_once_more(through_proxy, write)
+    assert (caught.value.reason, caught.value.retryable, runs) == ("connection_lost", False, 1)
+
+    async def stored() -> bool:
+        return bool(await windmill.fetchval("SELECT count(*) = 1 FROM metrics"))
+
+    await eventually(stored)
+
+
+async def test_a_whole_operation_is_run_once_more_after_a_lost_connection(
+    through_proxy: Database, proxy: TcpProxy, windmill: Connection
+) -> None:
+    """The second run begins with its own read; the first left nothing behind."""
+    await asyncio.gather(count(through_proxy), count(through_proxy))
+    runs = 0
+
+    async def write() -> int:
+        nonlocal runs
+        runs += 1
+        async with through_proxy.transaction("write", read_only=False) as transaction:
+            rows = await transaction.fetch(READ_ALL)
+            if runs == 1:
+                proxy.lose_answer_to(b"INSERT")
+            await transaction.execute(ADD, "queue_count_a", "1")
+            return len(rows)
+
+    assert await run_once_more(through_proxy, write) == 0
+    assert runs == 2
+    assert await windmill.fetchval("SELECT count(*) FROM metrics") == 1
+    assert through_proxy.pool_connections == {"idle": 1, "busy": 0}
+
+
+async def test_a_lost_read_may_be_repeated_even_from_its_commit(through_proxy: Database, proxy: TcpProxy) -> None:
+    proxy.lose_answer_to(b"COMMIT")
+    assert await run_once_more(through_proxy, lambda: count(through_proxy)) == 0
+
+
+async def test_admin_shutdown_is_retried(database: Database, windmill: Connection) -> None:
+    runs = 0
+
+    async def read() -> int:
+        nonlocal runs
+        runs += 1
+        async with database.transaction("read") as transaction:
+            [row] = await transaction.fetch(PID)
+            if runs == 1:
+                await windmill.execute("SELECT pg_terminate_backend($1, 5000)", row["pid"])
+            await transaction.fetch(COUNT)
+        return runs
+
+    assert await run_once_more(database, read) == 2
+
+
+@pytest.mark.parametrize(
+    ("retryable", "runs"),
+    [(StatementFailed("demoted", reason="read_only", retryable=True), 2), (StatementFailed("no", reason="x"), 1)],
+)
+async def test_only_what_a_failover_explains_is_run_again_and_only_once(
+    retryable: DatabaseError, runs: int, database: Database
+) -> None:
+    await pid(database)
+    seen = []
+
+    async def fail() -> None:
+        seen.append(database.pool_connections["idle"])
+        raise retryable
+
+    with pytest.raises(StatementFailed):
+        await run_once_more(database, fail)
+    assert seen == [1, 0][:runs]
+
+
+async def test_two_connections_are_enough_and_never_exceeded(
+    windmill_url: str, make_role: MakeRole, postgres: EmbeddedPostgres
+) -> None:
+    """Field case F24."""
+    role = await make_role("CONNECTION LIMIT 2")
+    database = open_database(target_at(windmill_url, user=role))
+    found = await asyncio.gather(*(pid(database) for _ in range(100)))
+    assert len(set(found)) == 2
+    assert "too many connections for role" not in postgres.read_log().partition(role)[2]
+    database.close()
+
+
+async def test_a_server_without_room_is_left_alone_for_a_while(windmill_url: str, make_role: MakeRole) -> None:
+    """Field case F24: at 53300 the product backs off and goes on."""
+    role = await make_role("CONNECTION LIMIT 1")
+    target = target_at(windmill_url, user=role)
+    occupant = await Connector(lambda: target, DatabaseConfig())()
+    database = open_database(target)
+    for reason in ("connection_limit", "backoff", "backoff"):
+        with pytest.raises(DatabaseUnavailable) as caught:
+            await pid(database)
+        assert caught.value.reason == reason
+    await occupant.close()
+    await works_again_as(database)
+    database.close()
+
+
+async def works_again_as(database: Database) -> None:
+    async def works() -> bool:
+        try:
+            return await pid(database) > 0
+        except DatabaseUnavailable:
+            return False
+
+    await eventually(works)
+
+
+async def test_closing_waits_for_nobody(windmill_url: str, windmill: Connection) -> None:
+    """Field case F25: a statement waits for a lock, others wait for a connection."""
+    database = open_database(parse_url(windmill_url), PATIENT)
+    async with windmill.transaction():
+        await windmill.execute("LOCK TABLE metrics IN ACCESS EXCLUSIVE MODE")
+        tasks = [asyncio.create_task(count(database)) for _ in range(5)]
+        await asyncio.sleep(0.2)
+        database.close()
+        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 2)
+    assert {type(outcome) for outcome in outcomes} == {DatabaseUnavailable}
+    assert database.pool_connections == {"idle": 0, "busy": 0}
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await count(database)
+    assert caught.value.reason == "closed"
+
+    async def gone() -> bool:
+        return not await sessions_of(windmill)
+
+    await eventually(gone)
+
+
+async def test_a_connection_that_opens_after_the_close_is_not_kept(windmill_url: str) -> None:
+    connector = Connector(lambda: parse_url(windmill_url), DatabaseConfig())
+    opened: list[Connection] = []
+
+    async def connect_slowly() -> Connection:
+        opened.append(await connector())
+        database.close()
+        return opened[-1]
+
+    database = Database(connect_slowly, DatabaseConfig())
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await pid(database)
+    assert caught.value.reason == "closed"
+    assert opened[0].is_closed()
