@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -13,105 +12,10 @@ from exporter.database.capabilities import Requirement
 from exporter.database.capability_check import CapabilityCheck
 from exporter.database.connect import Connector
 from exporter.database.database import Connection, Database
-from exporter.database.statement import Statement
 from exporter.database.url import parse_url
 from exporter.errors import DatabaseUnavailable, MissingCapability
-from tests.database.conftest import MakeRole, open_database, quoted, target_at
-
-OPERATIONS = ("workspace_fairness.capped", "workspace_fairness.uncapped")
-FAIRNESS = (
-    Requirement("v2_job", select=("id", "workspace_id", "kind")),
-    Requirement("v2_job_completed", select=("id", "completed_at", "duration_ms")),
-    Requirement("audit", select=("operation", "resource"), operations=OPERATIONS),
-)
-WRITING = (
-    Requirement(
-        "audit_partitioned", select=("operation",), insert=("workspace_id", "operation"), operations=OPERATIONS
-    ),
-    Requirement("audit_id_seq", usage=True),
-    Requirement("background_task_state", select=("name", "value"), insert=("name", "value"), update=("value",)),
-)
-QUEUE = (
-    Requirement("v2_job_queue", select=("tag", "suspend_until")),
-    Requirement("metrics", select=("id", "value"), delete=True),
-)
-SETTINGS = (Requirement("ops.fairness_settings", select=("name", "value")),)
-ALL = {"fairness": FAIRNESS, "writing": WRITING, "queue": QUEUE, "settings": SETTINGS}
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class Scene:
-    """A role that is granted exactly what the collectors need, and a check that runs as that role."""
-
-    windmill: Connection
-    role: str
-    database: Database
-    clock: Clock = field(default_factory=Clock)
-
-    def __post_init__(self) -> None:
-        self.check = CapabilityCheck(self.database, ALL, uniform=lambda: 0.0, monotonic=self.clock)
-
-    async def run(self, sql: str) -> None:
-        """Run as the owner, with ROLE replaced, then let the check look again."""
-        await self.windmill.execute(sql.replace("ROLE", quoted(self.role)))
-        self.check.invalidate()
-
-    async def missing(self, collector: str) -> MissingCapability:
-        with pytest.raises(MissingCapability) as caught:
-            await self.check.require(collector)
-        return caught.value
-
-    async def works(self) -> list[str]:
-        """The collectors that can work."""
-        working = []
-        for collector in ALL:
-            try:
-                await self.check.require(collector)
-            except MissingCapability:
-                continue
-            working.append(collector)
-        return working
-
-
-GRANTS = """
-CREATE SCHEMA ops;
-CREATE VIEW ops.fairness_settings AS SELECT name, value FROM global_settings;
-GRANT USAGE ON SCHEMA ops TO ROLE;
-GRANT SELECT ON ops.fairness_settings TO ROLE;
-GRANT SELECT (id, workspace_id, kind) ON v2_job TO ROLE;
-GRANT SELECT (id, completed_at, duration_ms) ON v2_job_completed TO ROLE;
-GRANT SELECT (operation, resource) ON audit TO ROLE;
-GRANT SELECT, INSERT ON audit_partitioned TO ROLE;
-GRANT USAGE ON SEQUENCE audit_id_seq TO ROLE;
-GRANT SELECT, INSERT, UPDATE ON background_task_state TO ROLE;
-GRANT SELECT ON v2_job_queue TO ROLE;
-GRANT SELECT, DELETE ON metrics TO ROLE;
-CREATE POLICY exporter_reads ON v2_job FOR SELECT TO ROLE USING (true);
-CREATE POLICY exporter_reads ON audit FOR SELECT TO ROLE
-    USING (operation IN ('workspace_fairness.capped', 'workspace_fairness.uncapped'));
-CREATE POLICY exporter_reads ON audit_partitioned FOR SELECT TO ROLE
-    USING (operation LIKE 'workspace\\_fairness.%');
-CREATE POLICY exporter_writes ON audit_partitioned FOR INSERT TO ROLE
-    WITH CHECK (operation = 'workspace_fairness.capped' OR operation = 'workspace_fairness.uncapped');
-"""
-
-
-@pytest.fixture
-async def scene(windmill_url: str, windmill: Connection, make_role: MakeRole) -> AsyncIterator[Scene]:
-    role = await make_role()
-    database = open_database(target_at(windmill_url, user=role))
-    scene = Scene(windmill, role, database)
-    await scene.run(GRANTS)
-    yield scene
-    database.close()
+from tests.database.scene import ALL, FAIRNESS, QUEUE, Scene
+from tests.database.targets import MakeRole, open_database, quoted, target_at
 
 
 async def test_exactly_the_declared_grants_and_policies_are_enough(scene: Scene) -> None:
@@ -195,111 +99,19 @@ async def test_a_revoked_privilege_is_named_with_the_grant_that_cures_it(
     assert await scene.works() == list(ALL)
 
 
-HIDING = [
-    "DROP POLICY exporter_reads ON v2_job",
-    "ALTER POLICY exporter_reads ON v2_job USING (workspace_id = 'admins')",
-    "ALTER POLICY exporter_reads ON v2_job TO windmill_admin",
-    "DROP POLICY exporter_reads ON v2_job; CREATE POLICY only_updates ON v2_job FOR UPDATE TO ROLE USING (true)",
-    "DROP POLICY exporter_reads ON v2_job; CREATE POLICY nothing ON v2_job TO ROLE",
-    "CREATE POLICY less ON v2_job AS RESTRICTIVE TO ROLE USING (workspace_id <> 'secret')",
-    "CREATE POLICY less ON v2_job AS RESTRICTIVE TO PUBLIC USING (workspace_id <> 'secret')",
-    "ALTER TABLE v2_job_completed ENABLE ROW LEVEL SECURITY",
-    "DROP POLICY exporter_reads ON audit",
-    "ALTER POLICY exporter_reads ON audit USING (operation = 'workspace_fairness.capped')",
-    "ALTER POLICY exporter_reads ON audit USING (operation IN ('workspace_fairness.capped', 'jobs.run'))",
-    "ALTER POLICY exporter_reads ON audit USING (operation LIKE 'jobs.%' OR operation LIKE 'workspace.%')",
-    (
-        "ALTER POLICY exporter_reads ON audit USING (NOT (operation = 'workspace_fairness.capped' "
-        "OR operation = 'workspace_fairness.uncapped'))"
-    ),
-    (
-        "ALTER POLICY exporter_reads ON audit USING ((operation = 'workspace_fairness.capped' "
-        "OR operation = 'workspace_fairness.uncapped') AND username = 'me')"
-    ),
-    "ALTER POLICY exporter_reads ON audit USING (resource = 'workspace_fairness.capped')",
-    "CREATE POLICY less ON audit AS RESTRICTIVE TO ROLE USING (operation = 'workspace_fairness.capped')",
-]
-
-
-@pytest.mark.parametrize("sql", HIDING)
-async def test_row_security_that_hides_rows_fails_the_collector(sql: str, scene: Scene) -> None:
-    """A filtered role reads no rows and no error: without this everybody would be uncapped."""
-    await scene.run(sql)
-    assert await scene.works() == ["writing", "queue", "settings"]
-    missing = await scene.missing("fairness")
-    assert missing.reason == "row_security"
-    assert "row security hides rows of public." in str(missing)
-    if "RESTRICTIVE" in sql:
-        assert "exempt the role from restrictive policy less" in str(missing)
-    else:
-        await scene.run(str(missing)[str(missing).index("CREATE POLICY") :])
-        assert await scene.works() == list(ALL)
-
-
-SHOWING = [
-    "ALTER POLICY exporter_reads ON v2_job TO PUBLIC",
-    "DROP POLICY exporter_reads ON v2_job; CREATE POLICY everything ON v2_job TO ROLE USING (true)",
-    "DROP POLICY exporter_reads ON v2_job; GRANT windmill_admin TO ROLE",
-    "CREATE POLICY others ON v2_job AS RESTRICTIVE TO windmill_admin USING (false)",
-    "CREATE POLICY writes ON v2_job AS RESTRICTIVE FOR UPDATE TO ROLE USING (false)",
-    "CREATE POLICY all_pass ON v2_job AS RESTRICTIVE TO ROLE USING (true)",
-    "DROP POLICY exporter_reads ON v2_job; ALTER USER ROLE BYPASSRLS",
-    "DROP POLICY exporter_reads ON v2_job; ALTER TABLE v2_job DISABLE ROW LEVEL SECURITY",
-    "ALTER POLICY exporter_reads ON audit USING (true)",
-    (
-        "ALTER POLICY exporter_reads ON audit USING (operation = ANY (ARRAY['workspace_fairness.uncapped', "
-        "'it''s', 'workspace_fairness.capped']::text[]))"
-    ),
-    "ALTER POLICY exporter_reads ON audit USING (operation LIKE 'workspace_fairness.%')",
-    (
-        "ALTER POLICY exporter_reads ON audit USING (operation = 'workspace_fairness.capped'); "
-        "CREATE POLICY more ON audit TO ROLE USING (operation = 'workspace_fairness.uncapped')"
-    ),
-    "CREATE POLICY less ON audit AS RESTRICTIVE TO ROLE USING (operation LIKE 'workspace%')",
-]
-
-
-@pytest.mark.parametrize("sql", SHOWING)
-async def test_row_security_that_shows_what_we_need_is_left_alone(sql: str, scene: Scene) -> None:
-    await scene.run(sql)
-    assert await scene.works() == list(ALL)
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "DROP POLICY exporter_writes ON audit_partitioned",
-        "ALTER POLICY exporter_writes ON audit_partitioned WITH CHECK (operation = 'workspace_fairness.capped')",
-        "CREATE POLICY less ON audit_partitioned AS RESTRICTIVE FOR INSERT TO ROLE WITH CHECK (username = 'me')",
-    ],
-)
-async def test_row_security_that_would_refuse_our_rows_is_found_before_they_are_written(sql: str, scene: Scene) -> None:
-    await scene.run(sql)
-    missing = await scene.missing("writing")
-    assert (missing.reason, await scene.works()) == ("row_security", ["fairness", "queue", "settings"])
-    assert "row security refuses INSERT on public.audit_partitioned" in str(missing)
-
-
-async def test_what_the_policies_say_agrees_with_what_the_role_reads(scene: Scene) -> None:
-    """The verdict against the server's own: rows of both operations are seen exactly when the check is content."""
-    await scene.windmill.execute(
-        "INSERT INTO audit (workspace_id, username, operation, action_kind) SELECT 'admins', 'system', name, 'update' "
-        "FROM unnest($1::text[]) AS names (name)",
-        [*OPERATIONS, "jobs.run"],
+async def test_the_schema_of_the_url_is_known_to_the_very_first_question(
+    windmill_url: str, windmill: Connection
+) -> None:
+    await windmill.execute("CREATE SCHEMA wm; CREATE TABLE wm.metrics (LIKE public.metrics)")
+    url = f"{windmill_url}&options=-c%20search_path%3Dwm"
+    connector = Connector(lambda: parse_url(url), DatabaseConfig())
+    database = Database(connector, DatabaseConfig())
+    check = CapabilityCheck(
+        database, {"queue": (Requirement("metrics", select=("id",)),)}, url_schema=lambda: connector.schema
     )
-    seen = Statement(
-        "seen", "SELECT count(*) AS rows FROM {schema}.audit WHERE operation LIKE 'workspace\\_fairness.%'"
-    )
-    for sql in (sql for sql in (*HIDING, *SHOWING) if " ON audit " in sql and "username" not in sql):
-        await scene.run(sql)
-        async with scene.database.transaction("seen") as transaction:
-            [row] = await transaction.fetch(seen)
-        assert ("fairness" in await scene.works()) == (row["rows"] == 2), sql
-        await scene.run(
-            "DROP POLICY IF EXISTS less ON audit; DROP POLICY IF EXISTS more ON audit;"
-            "DROP POLICY IF EXISTS exporter_reads ON audit;"
-            "CREATE POLICY exporter_reads ON audit FOR SELECT TO ROLE USING (true)"
-        )
+    await check.require("queue")
+    assert database.schema == "wm"
+    database.close()
 
 
 async def test_a_schema_that_is_configured_but_missing_is_named_with_the_connections_own(windmill_url: str) -> None:

@@ -18,8 +18,8 @@ from exporter.database.statement import Statement
 from exporter.database.url import parse_url
 from exporter.demo.postgres import EmbeddedPostgres
 from exporter.errors import DatabaseError, DatabaseTimeout, DatabaseUnavailable, StatementFailed
-from tests.database.conftest import MakeRole, open_database, sessions_of, target_at
 from tests.database.proxy import Mode, TcpProxy
+from tests.database.targets import MakeRole, open_database, sessions_of, target_at
 from tests.database.test_transactions import ADD, COUNT, PID, SLEEP, count, pid
 
 QUICK = DatabaseConfig(statement_timeout_seconds=0.2, lock_timeout_seconds=0.1, connect_timeout_seconds=0.3)
@@ -113,6 +113,27 @@ async def test_a_cancelled_transaction_ends_at_once_and_takes_its_connection_alo
         return not any("pg_sleep" in session["query"] for session in await sessions_of(windmill))
 
     await eventually(gone)
+
+
+async def test_a_block_that_cleans_up_slowly_still_sends_no_cancel_request(
+    through_proxy: Database, proxy: TcpProxy
+) -> None:
+    """Field case F17: the connection is gone before the caller's own code runs again."""
+    await proxy.set_mode(Mode.FORWARD)
+
+    async def clean_up_slowly() -> None:
+        async with through_proxy.transaction("slow", statement_seconds=30) as transaction:
+            try:
+                await transaction.fetch(SLEEP, 30.0)
+            finally:
+                await asyncio.sleep(0.05)
+
+    task = asyncio.create_task(clean_up_slowly())
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert proxy.accepted == 1
 
 
 async def test_a_cancellation_between_two_statements_takes_the_connection_along(

@@ -10,8 +10,8 @@ import pytest
 from exporter.config import DatabaseConfig
 from exporter.database.database import Connection, Database
 from exporter.demo.postgres import EmbeddedPostgres
-from tests.database.conftest import open_database, target_at
 from tests.database.pooler import pgbouncer
+from tests.database.targets import open_database, target_at
 from tests.database.test_faults import sleep_in
 from tests.database.test_transactions import SESSION, count, pid, setting, work_through_everything
 

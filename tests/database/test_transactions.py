@@ -15,7 +15,7 @@ from exporter.database.statement import Statement, quote_relation, split_relatio
 from exporter.database.transaction import Transaction, begin_text
 from exporter.database.url import parse_url
 from exporter.errors import DatabaseError, DatabaseTimeout, MissingCapability, StatementFailed
-from tests.database.conftest import MakeRole, open_database, quoted, sessions_of, target_at
+from tests.database.targets import MakeRole, open_database, quoted, sessions_of, target_at
 
 PID = Statement("pid", "SELECT pg_backend_pid() AS pid")
 ADD = Statement("add", "INSERT INTO {schema}.metrics (id, value) VALUES ($1, $2::text::jsonb)")
