@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from exporter.database.database import Connection
+from exporter.database.database import Connection, Database
 from exporter.demo.postgres import EmbeddedPostgres
 from tests.database.pooler import pgbouncer
 from tests.database.proxy import TcpProxy
 from tests.database.scene import GRANTS, Scene
-from tests.database.targets import MakeRole, open_database, quoted, target_at
+from tests.database.targets import QUICK, MakeRole, open_database, quoted, target_at
 
 _role_numbers = itertools.count()
 
@@ -59,4 +59,12 @@ async def scene(windmill_url: str, windmill: Connection, make_role: MakeRole) ->
     scene = Scene(windmill, role, database)
     await scene.run(GRANTS)
     yield scene
+    database.close()
+
+
+@pytest.fixture
+def through_proxy(windmill_url: str, proxy: TcpProxy) -> Iterator[Database]:
+    """The product's pool, with short limits, over the proxy."""
+    database = open_database(target_at(windmill_url, proxy.port), QUICK)
+    yield database
     database.close()

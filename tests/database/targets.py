@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import asyncpg
@@ -11,6 +12,8 @@ from exporter.database.connect import Connector
 from exporter.database.database import Connection, Database
 from exporter.database.target import Host, Target
 from exporter.database.url import parse_url
+
+QUICK = DatabaseConfig(statement_timeout_seconds=0.2, lock_timeout_seconds=0.1, connect_timeout_seconds=0.3)
 
 MakeRole = Callable[..., Awaitable[str]]
 
@@ -57,3 +60,10 @@ async def sessions_of(connection: Connection, application: str = "windmill-expor
         """,
         application,
     )
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+    """Wait until a condition holds, at the most so long."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 -- what is awaited happens in the server
+            await asyncio.sleep(0.02)
