@@ -11,12 +11,9 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from exporter.config import DatabaseConfig
 from exporter.config_loading import read_database_url
-from exporter.database.backoff import MAX_SECONDS, Backoff, backoff_seconds
 from exporter.database.connect import Connector
 from exporter.database.database import Connection
 from exporter.database.target import Host, SessionAttributes, Target, TlsMode, TlsSettings
@@ -25,20 +22,11 @@ from exporter.demo.postgres import EmbeddedPostgres
 from exporter.errors import DatabaseUnavailable
 from tests.database.proxy import Mode, TcpProxy
 from tests.database.servers import Standby, server_with_passwords
+from tests.database.targets import Clock
 
 SECRET = "s3cr3t p@ss"
 PLAIN = TlsSettings(mode=TlsMode.DISABLE)
 QUICK = DatabaseConfig(connect_timeout_seconds=0.3)
-
-
-class Clock:
-    """A clock that only the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(scope="module")
@@ -285,27 +273,6 @@ async def test_a_file_that_appears_later_is_picked_up(postgres: EmbeddedPostgres
     file.write_text(f"\n {postgres.url()} \n\n")
     clock.now += 2
     assert await port_reached(connect) == postgres.port
-
-
-@given(failures=st.integers(1, 10_000), uniform=st.floats(0, 1))
-def test_a_pause_is_never_under_a_second_nor_over_thirty(failures: int, uniform: float) -> None:
-    assert 1.0 <= backoff_seconds(failures, uniform) <= MAX_SECONDS
-
-
-def test_pauses_double_with_jitter() -> None:
-    assert [backoff_seconds(n, 0.0) for n in range(1, 8)] == [1, 2, 4, 8, 16, 24, 24]
-    assert [backoff_seconds(n, 1.0) for n in range(1, 8)] == [1.25, 2.5, 5, 10, 20, 30, 30]
-
-
-def test_a_success_ends_the_pause() -> None:
-    clock = Clock()
-    backoff = Backoff(clock, lambda: 0.0)
-    assert backoff.remaining_seconds == 0
-    backoff.failed()
-    clock.now += 0.25
-    assert backoff.remaining_seconds == 0.75
-    backoff.succeeded()
-    assert backoff.remaining_seconds == 0
 
 
 async def test_while_backing_off_the_network_is_left_alone(proxy: TcpProxy) -> None:
