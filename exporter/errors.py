@@ -49,15 +49,23 @@ class DatabaseError(ExporterError):
 
 
 class DatabaseUnavailable(DatabaseError):
-    """No usable connection. Reasons: unreachable, starting, authentication, tls, connection_limit, no_such_database, no_writable_server, connection_lost, backoff, pool_exhausted, closed."""
+    """No usable connection.
+
+    Reasons: unreachable, starting, authentication, tls, connection_limit, no_such_database, no_writable_server,
+    configuration (the URL or a file that it names cannot be used), connection_lost, backoff, pool_exhausted, closed,
+    url_file (the file that names the database cannot be read now).
+    """
 
 
 class DatabaseTimeout(DatabaseError):
-    """A deadline of ours, or the server's statement or lock timeout, ended it. Reasons: deadline, statement_timeout, lock_timeout."""
+    """A deadline of ours, or a limit of the server, ended it. Reasons: deadline, statement_timeout, lock_timeout."""
 
 
 class MissingCapability(DatabaseError):
-    """The database does not offer what a collector needs. Reasons: missing_table, missing_column, missing_privilege, row_security."""
+    """The database does not offer what a collector needs.
+
+    Reasons: missing_schema, missing_table, missing_column, missing_privilege, row_security.
+    """
 
 
 class StatementFailed(DatabaseError):

@@ -13,6 +13,8 @@ from exporter.database.database import Connection, Database
 from exporter.demo.postgres import EmbeddedPostgres
 from tests.sources import WINDMILL_SCHEMA
 
+pytest_plugins = ("tests.guards", "tests.requirements")
+
 TEMPLATE = "windmill_template"
 _numbers = itertools.count()
 

@@ -7,3 +7,4 @@ from pathlib import Path
 PROJECT = Path(__file__).parent.parent
 WINDMILL_SCHEMA = PROJECT / "tests" / "schema" / "windmill.sql"
 CASES = PROJECT / "tests" / "cases"
+TESTDATA = PROJECT / "tests" / "testdata"

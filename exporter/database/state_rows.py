@@ -1,7 +1,8 @@
 """Rows of Windmill's table `background_task_state`: the claim that elects one replica a cycle, and the fenced write.
 
-A claim moves `updated_at` in a transaction of its own and commits; the value is written later, in another one, and only where
-`updated_at` still is what the claim returned. A replica that was slow or paused therefore never overwrites a later cycle.
+A claim moves `updated_at` in a transaction of its own and commits; the value is written later, in another one, and
+only where `updated_at` still is what the claim returned. A replica that was slow or paused therefore never overwrites
+a later cycle.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from datetime import datetime
 from exporter.database.database import Database, Transaction
 from exporter.database.statement import Statement
 
-# clock_timestamp() on the future test: another replica's claim may carry a now() later than ours while we waited for its row
-# lock, and must count as fresh; only a stamp that lies ahead of the clock itself is wrong and counts as stale.
+# clock_timestamp() on the future test: another replica's claim may carry a now() later than ours while we waited for
+# its row lock, and must count as fresh; only a stamp that lies ahead of the clock itself is wrong and counts as stale.
 CLAIM = Statement(
     "claim",
     """
@@ -25,7 +26,8 @@ CLAIM = Statement(
     """,
 )
 
-# Only where the row is missing: an upsert on every claim would lock, take a transaction id and write WAL even for a loser.
+# Only where the row is missing: an upsert on every claim would lock, take a transaction id and write WAL even for a
+# loser.
 INSERT_MISSING = Statement(
     "insert_missing",
     """

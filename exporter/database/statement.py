@@ -45,3 +45,19 @@ class Statement:
 def quote_identifier(name: str) -> str:
     """`name` as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def quote_literal(text: str) -> str:
+    """`text`, which must come from this code and not from outside, as an SQL string constant."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def split_relation(relation: str, schema: str) -> tuple[str, str]:
+    """Schema and name of `relation`, given as `name` (then it lives in `schema`) or as `schema.name`."""
+    before, _, name = relation.rpartition(".")
+    return before or schema, name
+
+
+def quote_relation(relation: str, schema: str) -> str:
+    """`relation`, given as `name` or `schema.name`, as a quoted SQL name with its schema."""
+    return ".".join(map(quote_identifier, split_relation(relation, schema)))

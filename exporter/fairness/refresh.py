@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from exporter.conditions import Conditions
 from exporter.config import FairnessConfig
 from exporter.database import state_rows
-from exporter.database.database import Database
+from exporter.database.database import Database, run_once_more
 from exporter.errors import DatabaseError, DatabaseTimeout
 from exporter.fairness import store
 from exporter.fairness.admission import admission_ppm, decide, target_share
@@ -48,7 +48,10 @@ class _Seen:
 
 
 class Refresher:
-    """One process's refresh loop, one `tick` at a time. Times come from `monotonic` and from the database alone."""
+    """One process's refresh, one `tick` at a time. Times come from `monotonic` and from the database alone.
+
+    `require` raises `MissingCapability` while the database does not offer what the statements need.
+    """
 
     name = "fairness"
 
@@ -59,6 +62,7 @@ class Refresher:
         *,
         replica: str,
         conditions: Conditions,
+        require: Callable[[], Awaitable[None]],
         monotonic: Callable[[], float],
         cadence: Cadence | None = None,
     ) -> None:
@@ -66,6 +70,7 @@ class Refresher:
         self._config = config
         self._replica = replica
         self._conditions = conditions
+        self._require = require
         self._monotonic = monotonic
         self._cadence = cadence or Cadence()
         self._looker = Looker(database, config)
@@ -95,7 +100,7 @@ class Refresher:
             return RefreshOutcome(RefreshResult.SKIPPED)
         try:
             async with asyncio.timeout(self._cadence.refresh_limit):
-                outcome = await self._cycle()
+                outcome = await run_once_more(self._database, self._cycle)
         except TimeoutError:
             limit = self._cadence.refresh_limit
             raise DatabaseTimeout(f"fairness refresh: not done within {limit:g} s", reason="deadline") from None
@@ -106,6 +111,7 @@ class Refresher:
         return outcome
 
     async def _cycle(self) -> RefreshOutcome:
+        await self._require()
         look = await self._looker.look()
         self._gate.stamp(self._monotonic())
         seen = self._understand(look)

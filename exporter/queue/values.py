@@ -39,8 +39,9 @@ class WorkspaceWait:
 
 @dataclass(frozen=True, slots=True)
 class QueueReading:
-    """One pass over the queue. Every tag with jobs waiting or running, and every workspace with jobs waiting.
+    """One pass over the queue: the tags with jobs waiting or running, and the workspaces with jobs waiting.
 
+    Both largest first and bounded by `queue.max_stored_tags`; the `other_...` fields sum up the rest.
     `drained` are tags without jobs now that had a backlog within the stale window (900 s): exported as 0.
     """
 
@@ -49,11 +50,19 @@ class QueueReading:
     tags: tuple[TagReading, ...]
     workspaces: tuple[WorkspaceWait, ...]
     drained: tuple[str, ...] = ()
+    other_tags: int = 0
+    other_waiting: int = 0
+    other_running: int = 0
+    other_workspaces: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSnapshot:
-    """The newest reading of the queue, ours or another replica's, with the moment this process saw it."""
+    """The newest reading of the queue, ours or another replica's.
+
+    `now` is the database's time when this process saw it. `observed_monotonic` is this process's time when the
+    queue was read: a reading that nobody renews goes stale, however often it is seen.
+    """
 
     mode: QueueMode
     now: float
@@ -74,7 +83,10 @@ class SampleResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueOutcome:
-    """What one tick did. `samples` counts series of this tick; `unreadable_samples` rows seen for the first time."""
+    """What one tick did. `samples` counts series of this tick; `unreadable_samples` rows seen for the first time.
+
+    `skipped_tags` have a backlog but are too long to be stored. `snapshot` is None when nothing was learnt.
+    """
 
     snapshot: QueueSnapshot | None
     samples: tuple[tuple[SampleResult, int], ...] = ()

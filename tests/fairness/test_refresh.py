@@ -30,6 +30,10 @@ ENABLED = FairnessSettings(enabled=True)
 MakeReplica = Callable[..., Refresher]
 
 
+async def nothing_more() -> None:
+    """The capability check of a database that offers everything."""
+
+
 @pytest.fixture
 async def replica(windmill_url: str) -> AsyncIterator[MakeReplica]:
     """Makes replicas of the product's refresh, each with a pool of its own."""
@@ -47,6 +51,7 @@ async def replica(windmill_url: str) -> AsyncIterator[MakeReplica]:
             config,
             replica=name or f"replica-{len(databases)}",
             conditions=Conditions(),
+            require=nothing_more,
             monotonic=clock,
             cadence=cadence,
         )

@@ -1,0 +1,80 @@
+"""The web application: its routes, its headers, its measurements. Handlers answer from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler
+from aiohttp.web_urldispatcher import AbstractResource
+
+from exporter.config import WebConfig
+from exporter.metrics.own import OwnMetrics
+from exporter.metrics.page import MetricsPage
+from exporter.snapshot import Board
+from exporter.web import keys
+from exporter.web.errors import answer_errors
+from exporter.web.health import healthy, ready
+from exporter.web.landing import landing
+from exporter.web.metrics import metrics
+from exporter.web.paths import parse_route_prefix, path_pattern
+
+MAX_BODY_BYTES = 1024**2
+OTHER_ROUTES = "other"
+
+GET_ROUTES = {"/": landing, "/metrics": metrics, "/-/healthy": healthy, "/-/ready": ready}
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Server": "windmill-exporter",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def create_app(
+    *,
+    board: Board,
+    page: MetricsPage,
+    own: OwnMetrics,
+    config: WebConfig,
+    not_ready: Callable[[], str | None],
+) -> web.Application:
+    """The application. `not_ready` says in one sentence why this replica is not ready, or None.
+
+    Raises `ConfigError` for a route prefix that cannot be one.
+    """
+    prefix = parse_route_prefix(config.route_prefix)
+    app = web.Application(middlewares=[measure, answer_errors], client_max_size=MAX_BODY_BYTES)
+    routes: dict[AbstractResource | None, str] = {}
+    for path, handler in GET_ROUTES.items():
+        resource = app.router.add_resource(path_pattern(prefix + path))
+        resource.add_route(hdrs.METH_GET, handler)
+        resource.add_route(hdrs.METH_HEAD, handler)
+        routes[resource] = path
+    app[keys.BOARD] = board
+    app[keys.METRICS_PAGE] = page
+    app[keys.OWN_METRICS] = own
+    app[keys.NOT_READY] = not_ready
+    app[keys.PREFIX] = prefix
+    app[keys.ROUTES] = routes
+    app.on_response_prepare.append(add_headers)
+    return app
+
+
+@web.middleware
+async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Observe how long the answer took, by the route's own path and not by what the client sent."""
+    began = perf_counter()
+    response = await handler(request)
+    route = request.app[keys.ROUTES].get(request.match_info.route.resource, OTHER_ROUTES)
+    request.app[keys.OWN_METRICS].observe_request(route, response.status, perf_counter() - began)
+    return response
+
+
+async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    """The headers of every answer."""
+    response.headers.update(HEADERS)

@@ -1,0 +1,19 @@
+"""What the application holds for its handlers, under typed keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from aiohttp import web
+from aiohttp.web_urldispatcher import AbstractResource
+
+from exporter.metrics.own import OwnMetrics
+from exporter.metrics.page import MetricsPage
+from exporter.snapshot import Board
+
+BOARD = web.AppKey("board", Board)
+OWN_METRICS = web.AppKey("own_metrics", OwnMetrics)
+METRICS_PAGE = web.AppKey("metrics_page", MetricsPage)
+NOT_READY: web.AppKey[Callable[[], str | None]] = web.AppKey("not_ready")
+PREFIX = web.AppKey("prefix", str)
+ROUTES = web.AppKey("routes", Mapping[AbstractResource | None, str])

@@ -1,0 +1,102 @@
+"""The listening sockets: where they are, and the server behind them."""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from exporter.config import LISTEN_ADDRESS
+from exporter.errors import ConfigError
+from exporter.web.keys import PREFIX
+
+SHUTDOWN_SECONDS = 5.0
+BACKLOG = 128
+_FAMILY_IS_MISSING = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+
+
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """A host to listen on (empty: every address of every family) and a port (0: any free one)."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_listen_address(text: str) -> ListenAddress:
+    """`:9480`, `127.0.0.1:9480`, `localhost:9480` or `[::1]:9480`. Raises `ConfigError`."""
+    if not re.fullmatch(LISTEN_ADDRESS, text):
+        expected = 'expected "host:port" such as ":9480" or "[::1]:9480", the port from 0 to 65535'
+        raise ConfigError([f'web.listen_address: {expected}, got "{text}"'])
+    host, _, port = text.rpartition(":")
+    return ListenAddress(host.strip("[]"), int(port))
+
+
+class Listener:
+    """A running server. `urls` are what it can be reached by, with the route prefix and without a slash at the end."""
+
+    def __init__(self, runner: web.AppRunner, urls: tuple[str, ...]) -> None:
+        self._runner = runner
+        self.urls = urls
+
+    async def stop(self) -> None:
+        """Close the listener, finish the answers under way for at most 5 s, close every connection."""
+        await self._runner.cleanup()
+
+
+async def start_listening(app: web.Application, address: ListenAddress) -> Listener:
+    """Serve `app`, made by `create_app`, on `address`. Raises `ConfigError` when it cannot be bound."""
+    sockets = bind(address)
+    # No access log: probes and scrapes would fill it. What fails is logged where it is answered.
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    for bound in sockets:
+        await web.SockSite(runner, bound, backlog=BACKLOG).start()
+    shown = ListenAddress(address.host or "localhost", sockets[0].getsockname()[1])
+    return Listener(runner, (f"http://{shown}{app[PREFIX]}",))
+
+
+def bind(address: ListenAddress) -> list[socket.socket]:
+    """Listening sockets for `address`, all on one port. Raises `ConfigError`."""
+    try:
+        return [_bind_everywhere(address.port)] if not address.host else _bind_host(address)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError([f'web.listen_address: cannot listen on "{address}": {reason}']) from error
+
+
+def _bind_everywhere(port: int) -> socket.socket:
+    """One socket for both families: one port even where any free one is asked for."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
+        except OSError as error:
+            if error.errno not in _FAMILY_IS_MISSING:
+                raise
+    return socket.create_server(("", port), backlog=BACKLOG)
+
+
+def _bind_host(address: ListenAddress) -> list[socket.socket]:
+    """One socket for each address of the host. An address of a family that this machine lacks is left out."""
+    sockets: list[socket.socket] = []
+    missing: OSError | None = None
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, _, _, _, (host, port, *scope) in dict.fromkeys(found):
+        chosen = sockets[0].getsockname()[1] if sockets else port
+        try:
+            sockets.append(socket.create_server((host, chosen, *scope), family=family, backlog=BACKLOG))
+        except OSError as error:
+            if error.errno not in _FAMILY_IS_MISSING:
+                for bound in sockets:
+                    bound.close()
+                raise
+            missing = error
+    if not sockets:
+        raise missing or OSError(errno.EADDRNOTAVAIL, "the name has no address")
+    return sockets

@@ -1,0 +1,53 @@
+"""The web application over a board that the test writes to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import ClientSession, web
+
+from exporter.config import WebConfig
+from exporter.fairness.values import FairnessMode
+from exporter.metrics.collect import Scope
+from exporter.metrics.own import OwnMetrics
+from exporter.metrics.page import MetricsPage
+from exporter.snapshot import Board
+from exporter.web.app import create_app
+from exporter.web.listen import Listener, parse_listen_address, start_listening
+from tests.metrics.scenes import MONOTONIC, full_snapshot, own_metrics
+
+
+@dataclass
+class Service:
+    """What the application is made of, to look at and to change."""
+
+    board: Board = field(default_factory=lambda: Board(full_snapshot()))
+    own: OwnMetrics = field(default_factory=own_metrics)
+    config: WebConfig = field(default_factory=WebConfig)
+    reason: str | None = None
+
+    def app(self) -> web.Application:
+        """The application; the clock of its page stands still."""
+        page = MetricsPage(self.board, self.own, Scope(FairnessMode.ENFORCE), lambda: MONOTONIC)
+        return create_app(board=self.board, page=page, own=self.own, config=self.config, not_ready=lambda: self.reason)
+
+
+@asynccontextmanager
+async def listening(app: web.Application, address: str = "127.0.0.1:0") -> AsyncIterator[Listener]:
+    """`app` behind a real socket."""
+    listener = await start_listening(app, parse_listen_address(address))
+    try:
+        yield listener
+    finally:
+        await listener.stop()
+
+
+@asynccontextmanager
+async def plain_client(listener: Listener) -> AsyncIterator[ClientSession]:
+    """A client that adds no Accept-Encoding, leaves paths as they are and decompresses nothing."""
+    async with ClientSession(
+        f"{listener.urls[0]}/", skip_auto_headers=["Accept-Encoding", "Accept"], auto_decompress=False
+    ) as session:
+        yield session
