@@ -11,13 +11,14 @@ import contextlib
 import signal
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from math import inf
 from typing import Any
 
 from exporter.demo.load import NOISY, UNSERVED_WORKSPACE, Load
 from exporter.demo.measures import measure_waits, share_of_worker_time
 from exporter.demo.postgres import EmbeddedPostgres
 from exporter.demo.report import Outcome, TenantRow, render_comparison, render_tenants, shares
-from exporter.demo.session import Rule, Session, play, session
+from exporter.demo.session import Rule, Session, session
 from exporter.errors import DemoError
 
 COMPARED_QUIET_TENANTS = 10
@@ -82,13 +83,9 @@ async def _live(server: EmbeddedPostgres, arguments: argparse.Namespace) -> None
         for url in running.service.urls:
             _say(f"metrics: {url.rstrip('/')}/metrics")
         _say(f"database: {server.url(database='demo')}\nCtrl-C ends it.\n")
-
-        async def print_tables() -> None:
-            while True:
-                await asyncio.sleep(PRINT_EVERY_SECONDS)
-                _say(_table(running, load))
-
-        await play(running.cluster, arguments.seconds, print_tables)
+        while (left := _left(running, arguments.seconds)) > 0:
+            await asyncio.sleep(min(left, PRINT_EVERY_SECONDS))
+            _say(_table(running, load))
 
 
 async def _compare(server: EmbeddedPostgres, arguments: argparse.Namespace, seconds: float) -> None:
@@ -102,13 +99,19 @@ async def _compare(server: EmbeddedPostgres, arguments: argparse.Namespace, seco
     for number, rule in enumerate(Rule, start=1):
         _say(f"{rule.value}: {seconds:g} s ({number} of {len(Rule)})")
         async with session(server, f"demo_{rule.name.lower()}", rule, load, arguments.seed) as running:
-            until = await play(running.cluster, seconds, _nothing)
-            outcomes.append(_outcome(rule, running, load, until))
+            await asyncio.sleep(_left(running, seconds))
+            outcomes.append(_outcome(rule, running, load))
     _say("\n" + render_comparison(load, arguments.seed, SETTLED_AFTER_SECONDS, seconds, outcomes))
 
 
-def _outcome(rule: Rule, running: Session, load: Load, until: float) -> Outcome:
+def _left(running: Session, seconds: float | None) -> float:
+    """Seconds to go; no `seconds` is for ever."""
+    return inf if seconds is None else seconds - running.cluster.now
+
+
+def _outcome(rule: Rule, running: Session, load: Load) -> Outcome:
     cluster = running.cluster
+    until = cluster.now
     if cluster.max_lag_seconds > MAX_LAG_SECONDS:
         _say(f"warning: jobs arrived up to {cluster.max_lag_seconds:.1f} s late; use fewer --workers on this machine")
     runs = cluster.runs
@@ -138,10 +141,6 @@ def _table(running: Session, load: Load) -> str:
         for workspace in (NOISY, *load.quiet_workspaces, UNSERVED_WORKSPACE)
     ]
     return render_tenants(now, snapshot, rows)
-
-
-async def _nothing() -> None:
-    """A comparison prints nothing while it runs."""
 
 
 def _say(text: str) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources import files
-from typing import Any
 
 import asyncpg
 
@@ -28,6 +27,8 @@ from exporter.service import Service
 from exporter.snapshot import Board
 
 ENABLE_FAIRNESS = "INSERT INTO global_settings (name, value) VALUES ('workspace_fairness_enabled', $1::text::jsonb)"
+
+HEAD_START_SECONDS = 1.0
 
 
 class Rule(StrEnum):
@@ -50,7 +51,10 @@ class Session:
 async def session(
     server: EmbeddedPostgres, database: str, rule: Rule, load: Load, seed: int, port: int = 0
 ) -> AsyncIterator[Session]:
-    """Everything up and connected on a new database of `server`; stopped on leaving. Port 0 takes any free one."""
+    """A cluster at work on a new database of `server`, and the exporter beside it; both end on leaving.
+
+    Port 0 takes any free one. Raises `ConfigError` when the port is taken and `DemoError` when the database is lost.
+    """
     url = await create_database(server, database, fairness_enabled=rule is not Rule.OFF)
     config = Config(
         fairness=FairnessConfig(mode=FairnessMode.ENFORCE),
@@ -59,33 +63,30 @@ async def session(
     )
     target = parse_url(url)
     service = Service(config, lambda: target)
-    await service.start()
+    cluster = Cluster(url, load, seed, lambda: decision_in_force(service.board, rule, time.monotonic()))
     try:
-        async with Cluster(
-            url, load, seed, lambda: decision_in_force(service.board, rule, time.monotonic())
-        ) as cluster:
-            yield Session(service, cluster)
-    finally:
-        await service.stop()
-
-
-async def play(cluster: Cluster, seconds: float | None, watch: Callable[[], Coroutine[Any, Any, None]]) -> float:
-    """Run the cluster for `seconds` (None: until cancelled) with `watch` beside it; for how many seconds it ran.
-
-    Raises `DemoError` when the cluster loses its database.
-    """
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
+        async with cluster, asyncio.TaskGroup() as tasks:
+            playing = tasks.create_task(cluster.run())
+            # An idle cluster is looked at every 5 s only; the first look should find the flood.
+            await asyncio.sleep(HEAD_START_SECONDS)
+            await service.start()
             try:
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(cluster.run())
-                    tasks.create_task(watch())
-            except ExceptionGroup as group:
-                lost, others = group.split((asyncpg.PostgresError, asyncpg.InterfaceError, OSError))
-                if lost is None or others is not None:
-                    raise
-                raise DemoError(f"the simulated cluster lost its database: {lost.exceptions[0]}") from group
-    return cluster.now
+                yield Session(service, cluster)
+            finally:
+                playing.cancel()
+                await service.stop()
+    except ExceptionGroup as group:
+        raise _cause(group) from group
+
+
+def _cause(group: ExceptionGroup[Exception]) -> Exception:
+    """The first failure of nested task groups; `DemoError` when it is the database's."""
+    first: Exception = group
+    while isinstance(first, ExceptionGroup):
+        first = first.exceptions[0]
+    if isinstance(first, asyncpg.PostgresError | asyncpg.InterfaceError | OSError):
+        return DemoError(f"the simulated cluster lost its database: {first}")
+    return first
 
 
 def decision_in_force(board: Board, rule: Rule, now_monotonic: float) -> DecisionInForce:

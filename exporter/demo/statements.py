@@ -36,7 +36,19 @@ SELECT ended.id, ended.workspace_id, round(1000 * date_part('epoch', now() - end
   FROM ended
 """
 
-PING_JOBS = "UPDATE v2_job_runtime SET ping = now() WHERE id = ANY ($1::uuid[])"
+# A ping never waits for a row: completions delete the same rows in another order, and the two would deadlock.
+PING_JOBS = """
+WITH live AS (
+    SELECT runtime.id
+      FROM v2_job_runtime AS runtime
+     WHERE runtime.id = ANY ($1::uuid[])
+       FOR UPDATE SKIP LOCKED
+)
+UPDATE v2_job_runtime AS runtime
+   SET ping = now()
+  FROM live
+ WHERE runtime.id = live.id
+"""
 
 REGISTER_WORKERS = """
 INSERT INTO worker_ping (worker, worker_instance, custom_tags, worker_group)
