@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from exporter.database.row_security import Policy, judge
-from exporter.database.statement import quote_identifier, quote_relation
+from exporter.database.statement import quote_identifier, quote_relation, split_relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def encode_requirements(requirements: Sequence[Requirement]) -> str:
     """The requirements as the JSON array that `capabilities.sql` reads."""
     items = []
     for requirement in requirements:
-        schema, _, relation = requirement.relation.rpartition(".")
+        schema, relation = split_relation(requirement.relation, "")
         items.append(
             {
                 "schema": schema or None,
@@ -100,7 +100,7 @@ def encode_requirements(requirements: Sequence[Requirement]) -> str:
 
 def problems_of(requirement: Requirement, offer: Offer) -> tuple[Problem, ...]:
     """What the database lacks for `requirement`, most basic first; nothing finer where the basis is missing."""
-    plain = ".".join((offer.schema, requirement.relation.rpartition(".")[2]))
+    plain = ".".join(split_relation(requirement.relation, offer.schema))
     if not offer.schema_exists:
         own = f'the own schema of this connection is "{offer.connection_schema}"'
         text = f'schema "{offer.schema}" does not exist in this database; {own}'

@@ -27,10 +27,8 @@ class Statement:
 
     def with_relation(self, placeholder: str, relation: str) -> Statement:
         """Name a relation once and for all: `relation` is `name`, in the database's schema, or `schema.name`."""
-        schema, dot, name = relation.partition(".")
-        quoted = (
-            f"{quote_identifier(schema)}.{quote_identifier(name)}" if dot else f"{{schema}}.{quote_identifier(schema)}"
-        )
+        schema, name = split_relation(relation, "")
+        quoted = f"{quote_identifier(schema) if schema else '{schema}'}.{quote_identifier(name)}"
         return Statement(self.name, self._template.replace("{" + placeholder + "}", quoted))
 
     def render(self, identifiers: Mapping[str, str]) -> str:
@@ -54,8 +52,8 @@ def quote_literal(text: str) -> str:
 
 def split_relation(relation: str, schema: str) -> tuple[str, str]:
     """Schema and name of `relation`, given as `name` (then it lives in `schema`) or as `schema.name`."""
-    before, _, name = relation.rpartition(".")
-    return before or schema, name
+    before, dot, name = relation.partition(".")
+    return (before, name) if dot else (schema, relation)
 
 
 def quote_relation(relation: str, schema: str) -> str:

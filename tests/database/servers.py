@@ -32,9 +32,13 @@ class Standby(EmbeddedPostgres):
 
 @contextmanager
 def server_with_passwords() -> Iterator[EmbeddedPostgres]:
-    """A server that asks everybody but `postgres` for a password, and refuses `tls_only` without TLS."""
-    with EmbeddedPostgres() as server:
+    """A server that asks everybody but `postgres` for a password, and refuses `tls_only` without TLS.
+
+    It also listens on a unix socket, in its data directory.
+    """
+    with EmbeddedPostgres(options={"unix_socket_directories": "."}) as server:
         (server.directory / "data" / "pg_hba.conf").write_text(
+            "local all postgres trust\n"
             "host all postgres 127.0.0.1/32 trust\n"
             "hostnossl all tls_only 127.0.0.1/32 reject\n"
             "host all all 127.0.0.1/32 scram-sha-256\n"

@@ -116,12 +116,14 @@ async def test_connections_wanted_at_once_share_the_cost_of_a_silent_host(proxy:
     assert proxy.accepted == 1
 
 
-async def test_a_unix_socket_is_reached_by_its_directory(postgres: EmbeddedPostgres) -> None:
+async def test_a_unix_socket_is_reached_by_its_directory(guarded: EmbeddedPostgres) -> None:
+    """Field case F14: in both spellings, and without TLS whatever sslmode says."""
+    directory = guarded.directory / "data"
     for url in (
-        f"postgres://postgres@/postgres?host={postgres.directory}&port={postgres.port}",
-        f"postgres://postgres@{str(postgres.directory).replace('/', '%2F')}:{postgres.port}/postgres?sslmode=require",
+        f"postgres://postgres@/postgres?host={directory}&port={guarded.port}",
+        f"postgres://postgres@{str(directory).replace('/', '%2F')}:{guarded.port}/postgres?sslmode=require",
     ):
-        assert await port_reached(connector(parse_url(url))) == postgres.port
+        assert await port_reached(connector(parse_url(url))) == guarded.port
 
 
 async def test_a_user_with_an_at_sign_connects(postgres: EmbeddedPostgres) -> None:
