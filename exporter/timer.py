@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import floor
 
 
 class Timer:
@@ -22,5 +22,5 @@ class Timer:
         """Begin a tick; the next one is the first multiple of the interval that lies ahead."""
         if self._due is None:
             self._due = now
-        missed = max(0, ceil((now - self._due) / self._interval))
-        self._due += max(1, missed) * self._interval
+        passed = floor((now - self._due) / self._interval) + 1
+        self._due += max(0, passed) * self._interval

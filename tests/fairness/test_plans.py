@@ -21,7 +21,7 @@ HISTORY_TABLES = {"v2_job_completed", "v2_job", "v2_job_queue"}
 
 
 @pytest.fixture(scope="module")
-def history(template_loaded: EmbeddedPostgres) -> Iterator[str]:
+def history(template_loaded: EmbeddedPostgres) -> str:
     """URL of a database with a month's history, 2,000 live, 20,000 queued and 20,000 stuck jobs."""
     name = "windmill_history"
 
@@ -36,7 +36,7 @@ def history(template_loaded: EmbeddedPostgres) -> Iterator[str]:
         await connection.close()
 
     asyncio.run(lay_out())
-    yield template_loaded.url(database=name)
+    return template_loaded.url(database=name)
 
 
 @pytest.fixture
