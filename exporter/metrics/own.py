@@ -40,7 +40,6 @@ FAILURE_REASONS = (
     "backoff",
     "pool_exhausted",
     "closed",
-    "url_file",
     "deadline",
     "statement_timeout",
     "lock_timeout",
