@@ -116,9 +116,13 @@ async def test_an_error_of_the_body_comes_out_as_itself(server: EmbeddedPostgres
             raise LookupError
 
 
+async def kill_during_a_session(server: EmbeddedPostgres) -> None:
+    """Sleeps far longer than the test may take: the failure of the session ends it."""
+    async with session(server, "dies", Rule.WEIGHTED, SMALL, 1):
+        await asyncio.to_thread(server.stop, signal.SIGQUIT)
+        await asyncio.sleep(60)
+
+
 async def test_a_server_that_dies_ends_the_session_with_the_reason(doomed: EmbeddedPostgres) -> None:
     with pytest.raises(DemoError, match="lost its database"):
-        # The failure of the session ends the sleep.
-        async with session(doomed, "dies", Rule.WEIGHTED, SMALL, 1):
-            await asyncio.to_thread(doomed.stop, signal.SIGQUIT)
-            await asyncio.sleep(30)
+        await kill_during_a_session(doomed)
