@@ -3,7 +3,7 @@
 
 VENV ?= .venv
 DEMO_ARGS ?=
-BENCH_ARGS ?=
+BENCH ?= $(patsubst benchmarks/%.py,%,$(wildcard benchmarks/[a-z]*.py))
 TEST_ARGS ?=
 
 .PHONY: help demo test lint bench clean
@@ -12,7 +12,7 @@ help:
 	@echo "make demo   a simulated cluster with the exporter (DEMO_ARGS=\"--seconds 60\")"
 	@echo "make test   every test (TEST_ARGS=\"tests/fairness\")"
 	@echo "make lint   ruff and mypy"
-	@echo "make bench  measurements, printed as ratios (BENCH_ARGS)"
+	@echo "make bench  measurements, printed as ratios (BENCH=name for one of them)"
 	@echo "make clean  remove the virtual environment and caches"
 
 demo: $(VENV)/demo.stamp
@@ -29,7 +29,7 @@ lint: $(VENV)/dev.stamp
 	@echo "lint: no complaints"
 
 bench: $(VENV)/dev.stamp
-	@$(VENV)/bin/python -m benchmarks $(BENCH_ARGS)
+	@for name in $(BENCH); do echo "== $$name"; $(VENV)/bin/python -m benchmarks.$$name || exit 1; done
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

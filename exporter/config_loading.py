@@ -70,7 +70,7 @@ def read_config_file(path: Path) -> ConfigFile:
 def read_database_url(config: DatabaseConfig) -> str:
     """The connection URL now: `url`, or the content of `url_file`, read anew at each call, without its last newline.
 
-    Raises `DatabaseUnavailable` with the reason `url_file` when the file is missing, unreadable or empty: like a
+    Raises `DatabaseUnavailable` with the reason `configuration` when the file is missing, unreadable or empty: like a
     database that is away this may pass (a mount that comes late, a secret being rotated), so the service retries.
     """
     if not config.url_file:
@@ -174,7 +174,7 @@ def _unknown_variables(environ: Mapping[str, str]) -> Sequence[str]:
 
 
 def _unavailable(path: Path, what: str) -> DatabaseUnavailable:
-    return DatabaseUnavailable(f"{URL_FILE} {path} {what}", reason="url_file")
+    return DatabaseUnavailable(f"{URL_FILE} {path} {what}", reason="configuration")
 
 
 def _cause(error: Exception) -> str:

@@ -52,8 +52,7 @@ class DatabaseUnavailable(DatabaseError):
     """No usable connection.
 
     Reasons: unreachable, starting, authentication, tls, connection_limit, no_such_database, no_writable_server,
-    configuration (the URL or a file that it names cannot be used), connection_lost, backoff, pool_exhausted, closed,
-    url_file (the file that names the database cannot be read now).
+    configuration (the URL or a file that it names cannot be used), connection_lost, backoff, pool_exhausted, closed.
     """
 
 

@@ -310,7 +310,7 @@ def test_a_url_file_is_read_anew_each_time_without_its_last_newline(tmp_path: Pa
     config = DatabaseConfig(url_file=str(path))
     with pytest.raises(DatabaseUnavailable, match=f"^database.url_file {path} cannot be read: No such file") as caught:
         read_database_url(config)
-    assert caught.value.reason == "url_file"
+    assert caught.value.reason == "configuration"
     path.write_text(URL + "\n")
     assert read_database_url(config) == URL
     path.write_text("postgres://other\r\n")

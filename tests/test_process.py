@@ -51,6 +51,7 @@ async def test_it_lives_and_says_so_before_the_database_does(template_loaded: Em
         assert len([line for line in product.lines if "level=warning" in line]) == 1
 
 
+@pytest.mark.may_block("starts a server of its own; the product runs elsewhere")
 async def test_a_database_that_appears_later_is_used_without_a_restart(tmp_path: object) -> None:
     with EmbeddedPostgres() as server:
         server.stop()

@@ -71,9 +71,9 @@ class CapabilityCheck:
 
     async def _ask(self) -> Capabilities:
         wanted = [requirement for requirements in self._requirements.values() for requirement in requirements]
-        configured = self._database.config.schema or self._url_schema()
         async with self._database.transaction("capabilities") as transaction:
             generation = self._database.generation
+            configured = self._database.config.schema or self._url_schema()  # the URL was read by now
             rows = await transaction.fetch(ASK, encode_requirements(wanted), configured)
         offers = iter([_offer(row) for row in rows])
         problems = {

@@ -13,7 +13,6 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
@@ -42,19 +41,6 @@ SERVER_STATE = """
 SELECT pg_is_in_recovery() AS standby,
        pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS read_only
 """
-
-
-def read_url_file(path: str) -> str:
-    """The URL in the file at `path`, without the white space around it. Raises `ConfigError` naming the file."""
-    try:
-        text = Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigError([f"{path}: the file of the database URL cannot be read: {error.strerror}"]) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError([f"{path}: the file of the database URL is not UTF-8"]) from error
-    if not text:
-        raise ConfigError([f"{path}: the file of the database URL is empty"])
-    return text
 
 
 class Connector:

@@ -112,8 +112,7 @@ class Database:
                 async with transaction.deadline():
                     await transaction.begin(begin)
             except BaseException as error:
-                connection.terminate()
-                self._busy.discard(connection)
+                self._give_back(transaction)
                 if not (reused and isinstance(error, DatabaseError) and error.retryable):
                     raise
                 self.drop_idle()

@@ -10,9 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from enum import StrEnum
-from typing import TypeVar
-from urllib.parse import unquote_to_bytes
 
 from exporter.database.target import (
     SYSTEM_AUTHORITIES,
@@ -23,10 +20,9 @@ from exporter.database.target import (
     TlsSettings,
     TlsVersion,
 )
+from exporter.database.url_findings import Findings
 from exporter.database.url_parameters import DROPPED, ENVIRONMENT, KEPT, ROUTING_OPTIONS
 from exporter.errors import ConfigError
-
-Choice = TypeVar("Choice", bound=StrEnum)
 
 DEFAULT_PORT = 5432
 SCHEMES = ("postgres", "postgresql")
@@ -54,13 +50,8 @@ def ignored_environment(environ: Mapping[str, str]) -> str | None:
     return f"ignoring the environment of other PostgreSQL clients ({', '.join(names)}): only the database URL counts"
 
 
-class _Reader:
-    """One parse: collects problems and warnings on the way, so that all of them are reported together."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.problems: list[str] = []
-        self.warnings: list[str] = []
+class _Reader(Findings):
+    """One parse of one URL."""
 
     def read(self, text: str) -> Target | None:
         if (split := self.split(text)) is None:
@@ -86,12 +77,6 @@ class _Reader:
             warnings=tuple(self.warnings),
         )
 
-    def problem(self, sentence: str) -> None:
-        self.problems.append(f"{self.where}: {sentence}")
-
-    def dropped(self, name: str, why: str) -> None:
-        self.warnings.append(f"{self.where}: {name} is dropped: {why}")
-
     def split(self, text: str) -> tuple[str, str, str, str] | None:
         """Credentials, host list, database and query, still encoded; None when the rest cannot be trusted."""
         scheme, separator, rest = text.partition("://")
@@ -109,16 +94,6 @@ class _Reader:
                 return credentials, hosts, database, query
             self.problem('has a "/", "?" or "@" in the user name or the password: percent-encode it (%2F, %3F, %40)')
         return None
-
-    def decode(self, text: str, what: str) -> str:
-        try:
-            decoded = unquote_to_bytes(text).decode()
-        except UnicodeDecodeError:
-            self.problem(f"{what} is not UTF-8 once percent-decoded")
-            return ""
-        if "\0" in decoded:
-            self.problem(f"{what} holds a zero byte")
-        return decoded
 
     def parameters(self, query: str) -> dict[str, str]:
         """The kept parameters, decoded, by the name they have here."""
@@ -266,18 +241,6 @@ class _Reader:
             max_version=highest,
             direct=direct == "direct",
         )
-
-    def choice(self, kind: type[Choice], name: str, parameters: Mapping[str, str]) -> Choice | None:
-        """The member of `kind` that a parameter names, in any case of letters."""
-        text = parameters.get(name, "")
-        if not text:
-            return None
-        by_name = {member.lower(): member for member in kind}
-        if text.lower() not in by_name:
-            near = get_close_matches(text.lower(), by_name, n=1)
-            hint = f', did you mean "{by_name[near[0]]}"?' if near else f": expected one of {', '.join(kind)}"
-            self.problem(f'{name}="{text}" is unknown{hint}')
-        return by_name.get(text.lower())
 
 
 def _all_known(query: str) -> bool:

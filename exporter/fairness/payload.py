@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from exporter.fairness.stored_json import decode_json
+from exporter.database.stored_json import decode_json
 from exporter.fairness.values import ADMIT_ALL_PPM, Payload
 
 PAYLOAD_ROW = "workspace_fairness"

@@ -6,22 +6,68 @@ the same.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Literal, TypeVar
 
-from exporter.fairness.payload import build_payload, parse_payload
-from exporter.fairness.stored_json import decode_json, is_number
-from exporter.fairness.values import FairnessReading, OwedAudit, ServiceTimes, WorkspaceUsage
+import msgspec
+
+from exporter.fairness.values import FairnessReading, OwedAudit, Payload, ServiceTimes, WorkspaceUsage
 
 READING_ROW = "windmill_exporter_fairness"
-VERSION = 1
 EMPTY = '{"version":1}'
 # A row is rewritten every cycle: these bounds keep it under about 100 kB whatever the cluster does.
 MAX_STORED_WORKSPACES = 500
 MAX_OWED = 500
+
+
+Stored = TypeVar("Stored", bound=msgspec.Struct)
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _Usage(msgspec.Struct, frozen=True, array_like=True):
+    workspace: str
+    micros: Count
+    jobs: Count
+    seconds: Seconds
+
+
+class _Other(msgspec.Struct, frozen=True, array_like=True):
+    workspaces: Count
+    micros: Count
+    jobs: Count
+    seconds: Seconds
+
+
+class _Owed(msgspec.Struct, frozen=True):
+    operation: str
+    workspace: str
+    at: float
+    parameters: dict[str, str] | None = None
+
+
+class _Decided(msgspec.Struct, frozen=True):
+    overloaded: tuple[str, ...]
+    admission_ppm: int
+
+
+class _Owing(msgspec.Struct, frozen=True):
+    """What is read of the row of any version."""
+
+    owed: tuple[_Owed, ...] = ()
+
+
+class _Reading(_Owing, frozen=True, kw_only=True):
+    version: Literal[1]
+    at: float
+    by: str
+    window_seconds: Count
+    usage: tuple[_Usage, ...]
+    other: _Other
+    since: dict[str, float]
+    decided: _Decided | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,95 +95,60 @@ def summed_up(usage: Iterable[WorkspaceUsage], *, read_at: float, by: str, windo
 
 def build_reading(reading: FairnessReading) -> str:
     """The JSON text to store; of the owed audit rows the newest 500."""
-    other = reading.other_service
-    stored = {
-        "version": VERSION,
-        "at": reading.read_at,
-        "by": reading.by,
-        "window_seconds": reading.window_seconds,
-        "usage": [[one.workspace, one.worker_micros, one.service.jobs, one.service.seconds] for one in reading.usage],
-        "other": [reading.other_workspaces, reading.other_micros, other.jobs, other.seconds],
-        "since": dict(reading.capped_since),
-        "owed": [
-            {
-                "operation": owed.operation,
-                "workspace": owed.workspace,
-                "at": owed.at,
-                "parameters": None if owed.parameters is None else dict(owed.parameters),
-            }
+    service, decided = reading.other_service, reading.decided
+    stored = _Reading(
+        version=1,
+        at=reading.read_at,
+        by=reading.by,
+        window_seconds=reading.window_seconds,
+        usage=tuple(
+            _Usage(one.workspace, one.worker_micros, one.service.jobs, one.service.seconds) for one in reading.usage
+        ),
+        other=_Other(reading.other_workspaces, reading.other_micros, service.jobs, service.seconds),
+        since=dict(reading.capped_since),
+        owed=tuple(
+            _Owed(owed.operation, owed.workspace, owed.at, None if owed.parameters is None else dict(owed.parameters))
             for owed in reading.owed[-MAX_OWED:]
-        ],
-        "decided": None if reading.decided is None else json.loads(build_payload(reading.decided)),
-    }
-    return json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
+        ),
+        decided=None if decided is None else _Decided(decided.overloaded, decided.admission_ppm),
+    )
+    return msgspec.json.encode(stored).decode()
 
 
 def parse_reading(text: str | None) -> StoredReading:
     """What the row holds. Never raises."""
-    stored = decode_json(text)
-    if not isinstance(stored, dict):
-        return StoredReading()
-    owed = _parse_owed(stored.get("owed"))
-    if stored.get("version") != VERSION or "at" not in stored:
+    owing = _decode(text, _Owing)
+    owed = tuple(OwedAudit(row.operation, row.workspace, row.at, row.parameters) for row in owing.owed) if owing else ()
+    stored = _decode(text, _Reading)
+    if stored is None:
         return StoredReading(None, owed)
-    try:
-        return StoredReading(_parse_version_1(stored, owed), owed)
-    except (KeyError, TypeError, ValueError):
-        return StoredReading(None, owed)
-
-
-def _parse_version_1(stored: Mapping[str, Any], owed: tuple[OwedAudit, ...]) -> FairnessReading:
-    other_workspaces, other_micros, other_jobs, other_seconds = stored["other"]
-    decided = stored["decided"]
-    return FairnessReading(
-        read_at=_number(stored["at"]),
-        by=str(stored["by"]),
-        window_seconds=int(_number(stored["window_seconds"])),
+    other, decided = stored.other, stored.decided
+    reading = FairnessReading(
+        read_at=stored.at,
+        by=stored.by,
+        window_seconds=stored.window_seconds,
         usage=tuple(
-            WorkspaceUsage(str(workspace), _count(micros), ServiceTimes(_count(jobs), _number(seconds)))
-            for workspace, micros, jobs, seconds in stored["usage"]
+            WorkspaceUsage(one.workspace, one.micros, ServiceTimes(one.jobs, one.seconds)) for one in stored.usage
         ),
-        other_micros=_count(other_micros),
-        other_workspaces=_count(other_workspaces),
-        other_service=ServiceTimes(_count(other_jobs), _number(other_seconds)),
-        capped_since=_parse_since(stored["since"]),
+        other_micros=other.micros,
+        other_workspaces=other.workspaces,
+        other_service=ServiceTimes(other.jobs, other.seconds),
+        capped_since=MappingProxyType(stored.since),
         owed=owed,
-        decided=None if decided is None else parse_payload(json.dumps(decided), target_ppm=0).payload,
+        decided=None if decided is None else Payload(decided.overloaded, decided.admission_ppm),
     )
+    return StoredReading(reading if _has_unique_workspaces(reading) else None, owed)
 
 
-def _parse_since(stored: object) -> Mapping[str, float]:
-    if not isinstance(stored, dict):
-        raise TypeError("expected an object")
-    return MappingProxyType({str(name): _number(at) for name, at in stored.items()})
-
-
-def _parse_owed(stored: object) -> tuple[OwedAudit, ...]:
-    rows = stored if isinstance(stored, list) else []
-    return tuple(
-        OwedAudit(row["operation"], row["workspace"], float(row["at"]), _parse_parameters(row.get("parameters")))
-        for row in rows
-        if isinstance(row, dict)
-        and isinstance(row.get("operation"), str)
-        and isinstance(row.get("workspace"), str)
-        and is_number(row.get("at"))
-    )
-
-
-def _parse_parameters(stored: object) -> Mapping[str, str] | None:
-    if not isinstance(stored, dict):
+def _decode(text: str | None, kind: type[Stored]) -> Stored | None:
+    if text is None:
         return None
-    return MappingProxyType({str(key): str(value) for key, value in stored.items()})
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        return None
 
 
-def _number(value: object) -> float:
-    if not is_number(value):
-        raise ValueError("expected a number")
-    return float(value)  # type: ignore[arg-type]  # is_number() has just said that it is one
-
-
-def _count(value: object) -> int:
-    number = _number(value)
-    if number < 0 or number != int(number):
-        raise ValueError("expected a count")
-    return int(number)
+def _has_unique_workspaces(reading: FairnessReading) -> bool:
+    """A name twice would become a duplicate series."""
+    return len({one.workspace for one in reading.usage}) == len(reading.usage)

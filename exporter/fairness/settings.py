@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from exporter.config import FairnessPins
-from exporter.fairness.stored_json import decode_json
+from exporter.database.stored_json import decode_json
 from exporter.fairness.values import FairnessSettings, SettingSource
 
 ENABLED = "workspace_fairness_enabled"

@@ -6,11 +6,12 @@ waited since a moment and still waits, so that its value grows by itself).
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+from exporter.database.stored_json import decode_json
 
 MIN_SPACING_SECONDS: Final = 25.0
 HEARTBEAT_SECONDS: Final = 300.0
@@ -83,10 +84,7 @@ def split_id(series_id: str) -> tuple[Kind, str] | None:
 
 def parse_value(text: str) -> Held | Climbing | None:
     """The meaning of a stored JSON text, or None when it is unreadable. Never raises."""
-    try:
-        stored = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    stored = decode_json(text)
     if isinstance(stored, dict):
         since = _finite(stored.get("since"))
         return None if since is None else Climbing(since)

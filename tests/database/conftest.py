@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
-import asyncpg
 import pytest
 
-from exporter.config import DatabaseConfig
-from exporter.database.connect import Connector
 from exporter.database.database import Connection, Database
-from exporter.database.target import Host, Target
-from exporter.database.url import parse_url
 from exporter.demo.postgres import EmbeddedPostgres
 from tests.database.pooler import pgbouncer
 from tests.database.proxy import TcpProxy
+from tests.database.scene import GRANTS, Scene
+from tests.database.targets import QUICK, MakeRole, open_database, quoted, target_at
 
-MakeRole = Callable[..., Awaitable[str]]
 _role_numbers = itertools.count()
 
 
@@ -55,35 +51,20 @@ async def make_role(windmill: Connection) -> AsyncIterator[MakeRole]:
         await windmill.execute(f"DROP ROLE {quoted(name)}")
 
 
-def quoted(name: str) -> str:
-    """`name` as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+@pytest.fixture
+async def scene(windmill_url: str, windmill: Connection, make_role: MakeRole) -> AsyncIterator[Scene]:
+    """A role with exactly the declared grants, and a check that runs as that role."""
+    role = await make_role()
+    database = open_database(target_at(windmill_url, user=role))
+    scene = Scene(windmill, role, database)
+    await scene.run(GRANTS)
+    yield scene
+    database.close()
 
 
-def target_at(url: str, port: int | None = None, user: str | None = None) -> Target:
-    """The target of a URL, at another port or as another user."""
-    target = parse_url(url)
-    return Target(
-        hosts=(Host("127.0.0.1", port or target.hosts[0].port),),
-        user=user or target.user,
-        database=target.database,
-        tls=target.tls,
-    )
-
-
-def open_database(target: Target, config: DatabaseConfig | None = None) -> Database:
-    """The product's pool on a target, through its own connector. The caller closes it."""
-    config = config or DatabaseConfig()
-    return Database(Connector(lambda: target, config), config)
-
-
-async def sessions_of(connection: Connection, application: str = "windmill-exporter%") -> list[asyncpg.Record]:
-    """What `pg_stat_activity` shows of the product in this connection's database."""
-    return await connection.fetch(
-        """
-        SELECT pid, state, wait_event_type, application_name, query
-          FROM pg_stat_activity
-         WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE $1
-        """,
-        application,
-    )
+@pytest.fixture
+def through_proxy(windmill_url: str, proxy: TcpProxy) -> Iterator[Database]:
+    """The product's pool, with short limits, over the proxy."""
+    database = open_database(target_at(windmill_url, proxy.port), QUICK)
+    yield database
+    database.close()

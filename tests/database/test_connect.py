@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,33 +11,22 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from exporter.config import DatabaseConfig
-from exporter.database.backoff import MAX_SECONDS, Backoff, backoff_seconds
-from exporter.database.connect import Connector, read_url_file
+from exporter.config_loading import read_database_url
+from exporter.database.connect import Connector
 from exporter.database.database import Connection
 from exporter.database.target import Host, SessionAttributes, Target, TlsMode, TlsSettings
 from exporter.database.url import parse_url
 from exporter.demo.postgres import EmbeddedPostgres
-from exporter.errors import ConfigError, DatabaseUnavailable
+from exporter.errors import DatabaseUnavailable
 from tests.database.proxy import Mode, TcpProxy
 from tests.database.servers import Standby, server_with_passwords
+from tests.database.targets import Clock
 
 SECRET = "s3cr3t p@ss"
 PLAIN = TlsSettings(mode=TlsMode.DISABLE)
 QUICK = DatabaseConfig(connect_timeout_seconds=0.3)
-
-
-class Clock:
-    """A clock that only the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +248,8 @@ async def test_a_new_password_in_the_file_is_used_at_once(
     file = tmp_path / "url"
     url = f"postgres://rotated:{{}}@127.0.0.1:{guarded.port}/postgres?sslmode=disable\n"
     file.write_text(url.format("old"))
-    connect = Connector(lambda: parse_url(read_url_file(str(file))), DatabaseConfig())
+    config = DatabaseConfig(url_file=str(file))
+    connect = Connector(lambda: parse_url(read_database_url(config)), config)
     (await connect()).terminate()
     file.write_text(url.format("new"))
     (await connect()).terminate()  # the old one still works: nothing is read
@@ -276,70 +265,14 @@ async def test_a_file_that_appears_later_is_picked_up(postgres: EmbeddedPostgres
     """Field case F13."""
     file = tmp_path / "url"
     clock = Clock()
-    connect = Connector(lambda: parse_url(read_url_file(str(file)), str(file)), QUICK, monotonic=clock)
+    config = DatabaseConfig(url_file=str(file))
+    connect = Connector(lambda: parse_url(read_database_url(config)), QUICK, monotonic=clock)
     missing = await failure_of(connect)
     assert missing.reason == "configuration"
-    assert str(missing) == f"{file}: the file of the database URL cannot be read: No such file or directory"
+    assert str(missing) == f"database.url_file {file} cannot be read: No such file or directory"
     file.write_text(f"\n {postgres.url()} \n\n")
     clock.now += 2
     assert await port_reached(connect) == postgres.port
-
-
-def test_a_file_that_cannot_be_used_is_named_without_its_content(tmp_path: Path) -> None:
-    """Field case F13."""
-    empty, binary, broken = tmp_path / "empty", tmp_path / "binary", tmp_path / "broken"
-    empty.write_text(" \n")
-    binary.write_bytes(b"postgres://u:\xff@h/db")
-    broken.write_text("postgres://u:s3cr3t@h:port/db")
-    for file, words in ((empty, "is empty"), (binary, "is not UTF-8"), (tmp_path, "cannot be read")):
-        with pytest.raises(ConfigError, match=f"^{file}: .* {words}"):
-            read_url_file(str(file))
-    with pytest.raises(ConfigError) as caught:
-        parse_url(read_url_file(str(broken)), str(broken))
-    assert str(caught.value) == f"{broken}: the port of host 1 is not a number from 1 to 65535"
-
-
-def test_the_rights_of_a_file_are_named(tmp_path: Path) -> None:
-    """Field case F13: mode 0400 of another uid."""
-    file = tmp_path / "url"
-    file.write_text("postgres://u:s3cr3t@h/db")
-    file.chmod(0o400)
-    tmp_path.chmod(0o755)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            if os.geteuid() == 0:
-                os.setuid(65532)
-            else:
-                file.chmod(0)
-            read_url_file(str(file))
-        except ConfigError as error:
-            code = 0 if str(error) == f"{file}: the file of the database URL cannot be read: Permission denied" else 2
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@given(failures=st.integers(1, 10_000), uniform=st.floats(0, 1))
-def test_a_pause_is_never_under_a_second_nor_over_thirty(failures: int, uniform: float) -> None:
-    assert 1.0 <= backoff_seconds(failures, uniform) <= MAX_SECONDS
-
-
-def test_pauses_double_with_jitter() -> None:
-    assert [backoff_seconds(n, 0.0) for n in range(1, 8)] == [1, 2, 4, 8, 16, 24, 24]
-    assert [backoff_seconds(n, 1.0) for n in range(1, 8)] == [1.25, 2.5, 5, 10, 20, 30, 30]
-
-
-def test_a_success_ends_the_pause() -> None:
-    clock = Clock()
-    backoff = Backoff(clock, lambda: 0.0)
-    assert backoff.remaining_seconds == 0
-    backoff.failed()
-    clock.now += 0.25
-    assert backoff.remaining_seconds == 0.75
-    backoff.succeeded()
-    assert backoff.remaining_seconds == 0
 
 
 async def test_while_backing_off_the_network_is_left_alone(proxy: TcpProxy) -> None:

@@ -32,7 +32,7 @@ readings = st.builds(
     read_at=st.floats(1e9, 2e9),
     by=names,
     window_seconds=st.integers(1, 86_400),
-    usage=st.lists(usage, max_size=5).map(tuple),
+    usage=st.lists(usage, max_size=5, unique_by=lambda one: one.workspace).map(tuple),
     other_micros=st.integers(0, 10**12),
     other_workspaces=st.integers(0, 1000),
     capped_since=st.dictionaries(names, st.floats(1e9, 2e9), max_size=3),

@@ -24,8 +24,3 @@ def decode_json(text: str | None) -> Any:  # noqa: ANN401 -- foreign JSON has no
         return json.loads(text)
     except (ValueError, RecursionError):
         return UNREADABLE
-
-
-def is_number(value: object) -> bool:
-    """Whether `value` is a JSON number (Python's booleans are not) that a float can hold."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
