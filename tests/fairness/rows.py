@@ -68,11 +68,11 @@ SELECT pg_get_indexdef(i.indexrelid) AS definition, i.indexrelid::regclass::text
 
 
 async def lay_out_history(connection: Connection, *, completed: int, live: int, queued: int, stuck: int) -> None:
-    """Fill an empty database of Windmill's tables with `completed` jobs over 30 days and three kinds of queued rows.
+    """Fill an empty database of Windmill's tables: `completed` jobs over 30 days and three kinds of queued rows.
 
-    The last 70 s hold the same traffic (100 completions a second) whatever `completed` is, so that sizes can be
-    compared. `live` jobs run and pinged a second ago, `queued` ones wait with a NULL ping, `stuck` ones are marked
-    running but pinged a day ago. Automatic vacuum is off on the tables: statistics are the caller's decision.
+    The last 70 s hold the same traffic (100 completions a second) whatever `completed` is, so sizes can be compared.
+    `live` jobs run and pinged a second ago, `queued` ones wait with a NULL ping, `stuck` ones are marked running but
+    pinged a day ago. Automatic vacuum is switched off on the tables: statistics are there when the caller makes them.
     """
     for table in TABLES:
         await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
