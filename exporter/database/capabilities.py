@@ -40,6 +40,11 @@ class Requirement:
         wanted = {"SELECT": self.select, "INSERT": self.insert, "UPDATE": self.update, "DELETE": self.delete}
         return tuple(name for name, needed in wanted.items() if needed)
 
+    @property
+    def writes(self) -> bool:
+        """Whether it needs a server that accepts writes."""
+        return bool(self.insert or self.update or self.delete or self.usage)
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
