@@ -8,12 +8,23 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 
 from exporter.check_database import Finding, Survey
 from exporter.database.server import NEWEST_SUPPORTED, OLDEST_SUPPORTED
 
 COLUMNS = 80
-NAME_CHARACTERS = 27
+NAME_CHARACTERS = 26
+LACKS = MappingProxyType(
+    {
+        "missing_schema": "schema",
+        "missing_table": "table",
+        "missing_column": "column",
+        "missing_privilege": "grant",
+        "row_security": "policy",
+    }
+)
+HINT = "deploy/sql/ has roles with exactly these rights; docs/database-roles.md says how to use them."
 
 TOKEN = re.compile(r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*'|[^\s"'])+""")
 IDENTIFIER = re.compile(r'"(?:[^"]|"")*"')
@@ -57,8 +68,8 @@ def _needs(finding: Finding) -> str:
 
 
 def _state(finding: Finding) -> str:
-    reasons = dict.fromkeys(problem.reason.replace("_", " ") for problem in finding.problems)
-    return ", ".join(reasons) or "ok"
+    lacks = ", ".join(dict.fromkeys(LACKS[problem.reason] for problem in finding.problems))
+    return f"no {lacks}" if lacks else "ok"
 
 
 def _verdict(survey: Survey) -> Iterator[str]:
@@ -68,19 +79,17 @@ def _verdict(survey: Survey) -> Iterator[str]:
     yield "Missing:"
     for sentence in survey.server_problems:
         yield from _paragraph("  ", sentence)
-    remedies: dict[str, None] = {}
     for what, collectors in _merged(survey.findings).items():
         yield from _paragraph(f"  {', '.join(collectors)}: ", what, indent="    ")
-    for finding in survey.findings:
-        remedies.update(dict.fromkeys(problem.remedy for problem in finding.problems if problem.remedy))
-    if remedies:
+    problems = [problem for finding in survey.findings for problem in finding.problems]
+    if remedies := dict.fromkeys(problem.remedy for problem in problems if problem.remedy):
         yield ""
         yield "Run as the owner of the tables, or as a superuser, in this database:"
         yield ""
         for remedy in remedies:
             yield from _sql(f"{remedy};")
     yield ""
-    yield "deploy/sql/ has roles with exactly these rights; docs/database-roles.md says how."
+    yield from _paragraph("", HINT)
 
 
 def _merged(findings: Iterable[Finding]) -> dict[str, list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -17,8 +16,7 @@ from tests import roles
 from tests.fairness.scene import add_completed, add_running
 from tests.product import eventually, scrape, service, working
 from tests.queue.scene import Job, add_jobs
-
-MakeRole = Callable[..., Awaitable[str]]
+from tests.roles import MakeRole
 
 WRITING = Config(
     fairness=FairnessConfig(mode=FairnessMode.ENFORCE), queue=QueueConfig(mode=QueueMode.SAMPLE, interval_seconds=1)
@@ -27,19 +25,6 @@ WRITES = """
 SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::int
   FROM pg_stat_user_tables WHERE relname NOT LIKE 'pg_%'
 """
-
-
-@pytest.fixture
-async def role(windmill: Connection, windmill_url: str) -> AsyncIterator[MakeRole]:
-    """Runs files of `deploy/sql` and gives the URL of the role that the last one makes."""
-
-    async def make(*scripts: str) -> str:
-        for script in scripts:
-            await windmill.execute(script)
-        return roles.url_of(roles.ENFORCE_ROLE if roles.ENFORCE in scripts else roles.OBSERVE_ROLE, windmill_url)
-
-    yield make
-    await windmill.execute(roles.UNINSTALL)
 
 
 async def enable(windmill: Connection) -> None:

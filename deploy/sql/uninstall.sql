@@ -23,16 +23,22 @@ DROP POLICY IF EXISTS windmill_exporter_enforce_insert ON audit_partitioned;
 DROP VIEW IF EXISTS windmill_exporter_settings;
 
 -- REVOKE ALL on a table takes the grants on its columns back as well. DROP OWNED would be shorter, but only a superuser or a
--- member of the role may use it.
+-- member of the role may use it. What Windmill has dropped in the meantime is passed over.
 DO $$
 DECLARE
     role_name text;
+    relation text;
 BEGIN
     FOREACH role_name IN ARRAY ARRAY['windmill_exporter_enforce', 'windmill_exporter_observe'] LOOP
         CONTINUE WHEN to_regrole(role_name) IS NULL;
-        EXECUTE format('REVOKE ALL ON v2_job_queue, v2_job_runtime, v2_job_completed, v2_job, worker_ping, metrics, '
-                       'background_task_state, audit, audit_partitioned FROM %I', role_name);
-        EXECUTE format('REVOKE ALL ON SEQUENCE audit_id_seq FROM %I', role_name);
+        FOREACH relation IN ARRAY ARRAY['v2_job_queue', 'v2_job_runtime', 'v2_job_completed', 'v2_job', 'worker_ping',
+                                        'metrics', 'background_task_state', 'audit', 'audit_partitioned'] LOOP
+            CONTINUE WHEN to_regclass(relation) IS NULL;
+            EXECUTE format('REVOKE ALL ON %I FROM %I', relation, role_name);
+        END LOOP;
+        IF to_regclass('audit_id_seq') IS NOT NULL THEN
+            EXECUTE format('REVOKE ALL ON SEQUENCE audit_id_seq FROM %I', role_name);
+        END IF;
         EXECUTE format('REVOKE ALL ON SCHEMA %I FROM %I', current_schema(), role_name);
         EXECUTE format('REVOKE ALL ON DATABASE %I FROM %I', current_database(), role_name);
         EXECUTE format('DROP ROLE %I', role_name);

@@ -18,9 +18,7 @@ DESCRIBE = Statement(
            current_database()::text AS database_name,
            current_user::text AS role_name,
            pg_is_in_recovery() AS standby,
-           (SELECT setting.reset_val = 'on'
-              FROM pg_catalog.pg_settings AS setting
-             WHERE setting.name = 'default_transaction_read_only') AS read_only
+           current_setting('default_transaction_read_only') = 'on' AS read_only
     """,
 )
 
