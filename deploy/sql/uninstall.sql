@@ -1,13 +1,11 @@
 -- Removes what observe.sql and enforce.sql made: policies, view, grants, both roles. Stop the exporter first, and run this like
 -- the others. Running it again, or after only one of the two, does no harm.
 --
--- Rows stay, since Windmill or your history may want them; docs/database-roles.md has the statements that remove them:
+-- Rows stay, since Windmill or your history may want them; docs/uninstall.md has the statements that remove them:
 --     background_task_state  windmill_exporter_fairness, windmill_exporter_queue, windmill_exporter_retention: the exporter's own
---     background_task_state  workspace_fairness: the last decision, in Windmill's own row. Where it still names workspaces they
---                            stay capped until somebody refreshes it: switch workspace_fairness_enabled off before you stop the
---                            exporter, and it drains the row.
---     metrics                queue_count_... and queue_delay_...: the samples; Windmill writes such rows, too
---     audit_partitioned      workspace_fairness.capped and workspace_fairness.uncapped
+--     background_task_state  workspace_fairness: the last decision, in a row that Windmill reads, too
+--     metrics                queue_count_... and queue_delay_...: the samples; Windmill's servers write such rows, too
+--     audit_partitioned      workspace_fairness.capped and workspace_fairness.uncapped: Windmill's audit log
 
 BEGIN;
 
