@@ -170,7 +170,7 @@ SELF = (
         "5m",
         f"{families.RELOAD_SUCCESSFUL.name} == 0",
         "{{ $labels.instance }} refused its changed configuration",
-        "It runs on with the configuration it had. The log names each mistake, and so does windmill-exporter check-config.",
+        "It runs on with the configuration it had. The log and windmill-exporter check-config name each mistake.",
     ),
 )
 
