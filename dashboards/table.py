@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dashboards.panel import NEUTRAL, Json, JsonQuery, Panel, PromQuery, Steps, override, thresholds
@@ -45,21 +46,22 @@ def joined(
         (
             {"id": "joinByField", "options": {"byField": label, "mode": "outer"}},
             {"id": "filterFieldsByName", "options": {"include": {"names": names}}},
-            {
-                "id": "organize",
-                "options": {
-                    "renameByName": {name: column.title for name, column in zip(names, columns, strict=True)},
-                    "indexByName": {name: index for index, name in enumerate(names)},
-                    "excludeByName": {},
-                },
-            },
+            _organize({name: column.title for name, column in zip(names, columns, strict=True)}),
         ),
     )
 
 
-def sent(title: str, description: str, query: JsonQuery, columns: tuple[Column, ...], *, sort_by: str) -> Panel:
-    """A table as the endpoint sends it; `columns` describe those that have a unit."""
-    return _table(title, description, (query,), columns, sort_by, 12, ())
+def sent(title: str, description: str, query: JsonQuery, columns: Mapping[str, Column], *, sort_by: str) -> Panel:
+    """A table as the endpoint sends it: the columns by the names that it gives them, without its others."""
+    organize = _organize({name: column.title for name, column in columns.items()})
+    keep = {"id": "filterFieldsByName", "options": {"include": {"names": list(columns)}}}
+    return _table(title, description, (query,), tuple(columns.values()), sort_by, 12, (keep, organize))
+
+
+def _organize(titles: Mapping[str, str]) -> Json:
+    """Columns in this order, under these titles."""
+    order = {name: index for index, name in enumerate(titles)}
+    return {"id": "organize", "options": {"renameByName": dict(titles), "indexByName": order, "excludeByName": {}}}
 
 
 def _table(
