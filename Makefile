@@ -27,6 +27,7 @@ lint: $(VENV)/dev.stamp
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/python -m dashboards.build --check
+	@$(VENV)/bin/python -m deploy.build --check
 	@echo "lint: no complaints"
 
 bench: $(VENV)/dev.stamp
