@@ -106,7 +106,7 @@ SETTING = _gauge(
 )
 STATE = _gauge(
     "windmill_fairness_state",
-    "1 for the present state: off (by our mode), disabled (by Windmill's setting), idle (below the floor), fair (nobody "
+    "1 for the present state: off (our mode), disabled (by Windmill's setting), idle (below the floor), fair (nobody "
     "over the cap), capping, stale (enabled, but nobody refreshed the decision for 60 s), failed (our last refresh).",
     "state",
 )
