@@ -77,7 +77,7 @@ class Refresher:
         self._gate = Gate()
         self._snapshot: FairnessSnapshot | None = None
         self._last_good = DRAINED
-        self._counted_payload: str | None = None
+        self._counted_payload: str | None = ""
         self._audited: frozenset[str] = frozenset()
         self._audited_since: Mapping[str, float] = MappingProxyType({})
 
@@ -99,6 +99,7 @@ class Refresher:
         if not self._gate.enter(self._monotonic(), self.interval_seconds):
             return RefreshOutcome(RefreshResult.SKIPPED)
         try:
+            await self._database.ensure_connection("fairness")
             async with asyncio.timeout(self._cadence.refresh_limit):
                 outcome = await run_once_more(self._database, self._cycle)
         except TimeoutError:

@@ -21,8 +21,8 @@ OCCUPANCY = Statement.load("exporter.fairness", "occupancy.sql")
 
 LOCK_READING = Statement(
     "lock_reading",
-    "SELECT value::text AS value FROM {schema}.background_task_state WHERE name = $1 FOR UPDATE",
-)
+    "SELECT {value} AS value FROM {schema}.background_task_state AS state WHERE state.name = $1 FOR UPDATE",
+).with_text("value", state_rows.value_text(state_rows.MAX_VALUE_BYTES))
 
 STORE_READING = Statement(
     "store_reading",

@@ -85,10 +85,11 @@ class SampleResult(StrEnum):
 class QueueOutcome:
     """What one tick did. `samples` counts series of this tick; `unreadable_samples` rows seen for the first time.
 
-    `skipped_tags` have a backlog but are too long to be stored. `snapshot` is None when nothing was learnt.
+    `skipped_tags` have a backlog but are too long to be stored; None when this tick had nothing to store, since another
+    replica did. `snapshot` is None when nothing was learnt.
     """
 
     snapshot: QueueSnapshot | None
     samples: tuple[tuple[SampleResult, int], ...] = ()
     unreadable_samples: int = 0
-    skipped_tags: tuple[str, ...] = ()
+    skipped_tags: tuple[str, ...] | None = None

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import Any
 
-import asyncpg
 import pytest
 
-from exporter.conditions import Conditions
-from exporter.config import DatabaseConfig, FairnessConfig, FairnessPins
+from exporter.config import FairnessConfig, FairnessPins
 from exporter.database import state_rows
 from exporter.database.database import Connection, Database
 from exporter.demo.postgres import EmbeddedPostgres
@@ -19,77 +15,18 @@ from exporter.errors import DatabaseError
 from exporter.fairness import store
 from exporter.fairness.gate import Cadence
 from exporter.fairness.payload import DRAINED, PAYLOAD_ROW
-from exporter.fairness.refresh import Refresher
-from exporter.fairness.values import FairnessMode, FairnessSettings, Payload, RefreshOutcome, RefreshResult
-from tests.fairness.scene import add_completed, add_running
-
-FAST = Cadence(capped=0.1, idle=0.2, claim_guard=0.1, reading=0.5, slack=0.005)
-ENFORCE = FairnessConfig(mode=FairnessMode.ENFORCE)
-SHADOW = FairnessConfig(mode=FairnessMode.SHADOW)
-ENABLED = FairnessSettings(enabled=True)
-MakeReplica = Callable[..., Refresher]
-
-
-async def nothing_more() -> None:
-    """The capability check of a database that offers everything."""
-
-
-@pytest.fixture
-async def replica(windmill_url: str) -> AsyncIterator[MakeReplica]:
-    """Makes replicas of the product's refresh, each with a pool of its own."""
-    databases: list[Database] = []
-
-    async def connect() -> Connection:
-        return await asyncpg.connect(windmill_url, statement_cache_size=0)
-
-    def make(config: FairnessConfig = ENFORCE, cadence: Cadence = FAST, name: str | None = None) -> Refresher:
-        database = Database(connect, DatabaseConfig())
-        databases.append(database)
-        clock = asyncio.get_running_loop().time
-        return Refresher(
-            database,
-            config,
-            replica=name or f"replica-{len(databases)}",
-            conditions=Conditions(),
-            require=nothing_more,
-            monotonic=clock,
-            cadence=cadence,
-        )
-
-    yield make
-    for database in databases:
-        database.close()
-
-
-async def enable(windmill: Connection, **settings: object) -> None:
-    for name, value in {"enabled": True, **settings}.items():
-        await windmill.execute(
-            "INSERT INTO global_settings (name, value) VALUES ($1, $2::text::jsonb) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            f"workspace_fairness_{name}",
-            json.dumps(value),
-        )
-
-
-async def stored_payload(windmill: Connection) -> Any:
-    text = await windmill.fetchval("SELECT value::text FROM background_task_state WHERE name = 'workspace_fairness'")
-    return None if text is None else json.loads(text)
-
-
-async def audit_rows(windmill: Connection) -> list[tuple[str, str]]:
-    rows = await windmill.fetch("SELECT operation, resource FROM audit_partitioned ORDER BY id")
-    return [(row["operation"].removeprefix("workspace_fairness."), row["resource"]) for row in rows]
-
-
-async def next_tick(refresher: Refresher) -> RefreshOutcome:
-    await asyncio.sleep(refresher.due_in())
-    return await refresher.tick()
-
-
-async def make_noisy(windmill: Connection) -> None:
-    await add_running(windmill, "noisy", started_ago=60)
-    await add_completed(windmill, "noisy", duration_ms=34_000, completed_ago=8)
-    await add_completed(windmill, "quiet", duration_ms=1_000, completed_ago=2)
+from exporter.fairness.values import FairnessMode, Payload, RefreshResult
+from tests.fairness.replicas import (
+    ENABLED,
+    SHADOW,
+    MakeReplica,
+    audit_rows,
+    enable,
+    make_noisy,
+    next_tick,
+    stored_payload,
+)
+from tests.fairness.scene import add_completed
 
 
 async def test_the_winner_stores_decision_audit_rows_and_reading(windmill: Connection, replica: MakeReplica) -> None:
