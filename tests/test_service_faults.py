@@ -139,6 +139,31 @@ async def test_tags_that_are_too_long_are_told_once_by_a_fleet_that_takes_turns(
     assert [level for level, _ in told(caplog, "long_tags")] == ["WARNING"] * 2
 
 
+async def test_a_reading_that_nobody_renews_is_not_exported_however_often_it_is_seen(
+    windmill: Connection, windmill_url: str
+) -> None:
+    """Some replica claims every cycle and dies in it: the others must not show its last reading for ever."""
+    await add_jobs(windmill, Job(tag="gpu", due=100))
+    config = Config(fairness=FairnessConfig(mode=FairnessMode.OFF), queue=WRITING.queue)
+    async with service(windmill_url, config) as running:
+        await eventually(running.urls[0], lambda page: page.value("windmill_queue_waiting_jobs", tag="gpu") == 1)
+    await windmill.execute(
+        "UPDATE background_task_state SET updated_at = 'epoch', "
+        "value = jsonb_set(value, '{at}', to_jsonb((value ->> 'at')::numeric - 31)) "
+        "WHERE name = 'windmill_exporter_queue'"
+    )
+    claim = "UPDATE background_task_state SET updated_at = clock_timestamp() WHERE name = 'windmill_exporter_queue'"
+    await windmill.execute(claim)
+    async with service(windmill_url, config) as running:
+        for _ in range(20):
+            await windmill.execute(claim)
+            page = await scrape(running.urls[0])
+            assert page.value("windmill_queue_waiting_jobs", tag="gpu") is None
+            assert not page.succeeds("queue")
+            await asyncio.sleep(0.1)
+        assert running.board.current.queue is not None
+
+
 async def test_a_table_that_is_locked_holds_up_one_session_and_one_collector(
     windmill: Connection, windmill_url: str
 ) -> None:

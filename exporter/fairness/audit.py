@@ -89,8 +89,6 @@ async def _insert(transaction: Transaction, rows: Sequence[OwedAudit], *, at_pre
                 at_present,
             )
     except DatabaseError as error:
-        if error.sqlstate is None:
-            raise
         return error
     return None
 

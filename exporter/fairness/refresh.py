@@ -177,9 +177,10 @@ class Refresher:
     async def _read_beside(self, seen: _Seen, fence: datetime) -> RefreshOutcome:
         """Beside another writer, or while fairness is switched off: only the reading is ours."""
         reading = await store.aggregate(self._database, seen.settings, self._replica)
-        if not await store.write_reading(self._database, fence, reading, seen.payload.payload):
+        stored = await store.write_reading(self._database, fence, reading, seen.payload.payload)
+        if stored is None:
             return RefreshOutcome(RefreshResult.FENCED, payload_errors=seen.payload_errors)
-        snapshot = await self._snapshot_of(seen, reading, seen.payload.payload)
+        snapshot = await self._snapshot_of(seen, stored, seen.payload.payload)
         return RefreshOutcome(RefreshResult.OBSERVED, snapshot, payload_errors=seen.payload_errors)
 
     def _understand(self, look: Look) -> _Seen:

@@ -136,7 +136,7 @@ class Sampler:
         )
 
     def _adopt(self, reading: QueueReading | None, now: float) -> QueueSnapshot | None:
-        """The snapshot to show at `now`, as old in this process's time as the reading is in the database's."""
+        """The snapshot of `reading` as seen at `now` (database epoch seconds), which is this moment."""
         if reading is None or not is_fresh(reading, now, math.inf):
             return None
         self._backlog_at = remember(self._backlog_at, reading, self._config.max_stored_tags)

@@ -60,8 +60,9 @@ class QueueReading:
 class QueueSnapshot:
     """The newest reading of the queue, ours or another replica's.
 
-    `now` is the database's time when this process saw it. `observed_monotonic` is this process's time when the
-    queue was read: a reading that nobody renews goes stale, however often it is seen.
+    `now` is the database's time when this process saw it, and `observed_monotonic` this process's own at that moment.
+    How old the reading is follows from both and its `read_at`: one that nobody renews goes stale, however often it is
+    seen.
     """
 
     mode: QueueMode

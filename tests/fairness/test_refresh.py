@@ -279,6 +279,30 @@ async def test_where_windmill_wins_the_cycles_the_fleet_shares_a_reading_of_its_
     assert late.refreshed_by is None
 
 
+async def test_what_is_owed_and_known_survives_the_cycles_that_windmill_wins(
+    windmill: Connection, replica: MakeReplica
+) -> None:
+    await enable(windmill)
+    await make_noisy(windmill)
+    await windmill.execute("ALTER TABLE audit_partitioned RENAME TO audit_hidden")
+    first = (await replica().tick()).snapshot
+    assert first is not None
+    await windmill.execute("UPDATE background_task_state SET updated_at = 'epoch' WHERE name LIKE 'windmill_exporter%'")
+    await asyncio.sleep(0.55)
+    await windmill.execute("UPDATE background_task_state SET updated_at = now() WHERE name = 'workspace_fairness'")
+    beside = Cadence(capped=60, idle=60, claim_guard=60, reading=0.5, slack=0.0)
+    outcome = await replica(cadence=beside).tick()
+    assert outcome.result is RefreshResult.OBSERVED
+    assert outcome.snapshot is not None
+    assert outcome.snapshot.in_force_since == first.in_force_since
+    await windmill.execute("ALTER TABLE audit_hidden RENAME TO audit_partitioned")
+    await asyncio.sleep(0.25)
+    last = (await replica().tick()).snapshot
+    assert last is not None
+    assert last.in_force_since == first.in_force_since
+    assert await audit_rows(windmill) == [("capped", "noisy")]
+
+
 async def test_an_audit_row_that_cannot_be_written_is_owed_and_written_late_exactly_once(
     windmill: Connection, replica: MakeReplica
 ) -> None:
