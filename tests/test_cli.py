@@ -91,6 +91,18 @@ def test_a_file_that_is_missing_or_wrong_is_located(tmp_path: Path) -> None:
         (["--databse.url", URL], "--databse.url: unknown flag; did you mean --database.url-file?"),
         (["--metrics.max", "3"], "--metrics.max: unknown flag; did you mean --metrics.max-tags?"),
         (["--metrics.max-tags"], "argument --metrics.max-tags: expected one argument; see windmill-exporter --help"),
+        (
+            ["--queue.mode=off", "--queue.mode=observe"],
+            "argument --queue.mode: given twice; see windmill-exporter --help",
+        ),
+        (
+            ["--config.file=a", "--config.file=a"],
+            "argument --config.file: given twice; see windmill-exporter --help",
+        ),
+        (
+            ["--metrics.cluster", "--metrics.cluster=no"],
+            "argument --metrics.cluster: given twice; see windmill-exporter --help",
+        ),
         (["--a\nb=1"], r'"--a\nb": unknown flag'),
         ([URL], "unknown command; the commands are run, check-config, demo"),
         (["run", URL], "an argument that is no flag; flags look like --web.listen-address=:9480"),
