@@ -59,7 +59,7 @@ def parse_flags(arguments: Sequence[str]) -> Mapping[str, str]:
 
 def _build_parser() -> Parser:
     parser = Parser(PROGRAM, DESCRIPTION)
-    parser.usage = "%(prog)s [run | check-config | demo] [--flag=value ...]"
+    parser.usage = "%(prog)s [run | check-config | healthcheck | demo] [--flag=value ...]"
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.add_argument(
         "--config.file", dest=CONFIG_FILE, metavar="PATH", help=f"YAML file (variable {CONFIG_FILE_VARIABLE})"

@@ -57,11 +57,17 @@ class Listener:
     async def serve(self, context: ssl.SSLContext | None) -> None:
         """Accept connections from now on with TLS by `context`, or without TLS.
 
-        The sockets stay open meanwhile and the connections already accepted go on: nobody is turned away.
+        The sockets stay open meanwhile and the connections already accepted go on: nobody is turned away. Raises
+        `ConfigError` when the system has no descriptors left; all stays as it was then. One call at a time.
         """
         before = self._runner.sites
-        for bound in self._sockets:
-            await web.SockSite(self._runner, bound.dup(), ssl_context=context, backlog=BACKLOG).start()
+        try:
+            for bound in self._sockets:
+                await web.SockSite(self._runner, bound.dup(), ssl_context=context, backlog=BACKLOG).start()
+        except OSError as error:
+            for site in self._runner.sites - before:
+                await site.stop()
+            raise ConfigError([f"web.config.file: cannot be put in force: {error.strerror or error}"]) from error
         for site in before:
             await site.stop()
         self.urls = (f"{'https' if context else 'http'}://{self._authority}",)
