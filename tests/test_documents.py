@@ -10,7 +10,14 @@ from exporter.cli import COMMANDS
 from exporter.config_keys import config_keys
 from tests.sources import PROJECT
 
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+DOCUMENTS = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/admission.md",
+    "docs/web-config.md",
+)
 
 
 def test_the_changelog_lists_every_key_and_command() -> None:
