@@ -25,6 +25,7 @@ Per-workspace fairness and queue metrics of a Windmill database, for Prometheus 
 commands:
   run            serve metrics; the default
   check-config   report every problem of the configuration and exit
+  healthcheck    ask the replica that runs here with the same configuration whether it lives; exit code 0 or 1
   demo           a simulated cluster on an embedded PostgreSQL; see demo --help
 
 Everything runs on DATABASE_URL alone (or DATABASE_URL_FILE, which wins). Each flag is also a variable

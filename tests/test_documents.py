@@ -37,7 +37,7 @@ def test_every_key_that_a_document_names_exists(name: str) -> None:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_link_to_a_file_leads_somewhere(name: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (PROJECT / name).read_text())
-    assert [link for link in links if not (PROJECT / link).exists()] == []
+    assert [link for link in links if not ((PROJECT / name).parent / link).exists()] == []
 
 
 def test_the_first_screen_of_the_readme_names_the_two_commands() -> None:
