@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from docs.build import outdated
 from exporter.cli import COMMANDS
 from exporter.config_keys import config_keys
-from docs.build import outdated
 from tests.sources import PROJECT
 
 DOCUMENTS = (

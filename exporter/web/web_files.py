@@ -28,24 +28,31 @@ class WebFiles:
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
         self._named: Sequence[Path] = ()
-        self._seen: Sequence[Identity] = ()
+        self._read: Sequence[Identity] = ()
+        self._looked_at: Sequence[Identity] = ()
 
     def load(self) -> WebSettings:
-        """Read everything. Raises `ConfigError` with every problem; that attempt counts for `changed` all the same."""
+        """Read everything. Raises `ConfigError` with every problem; that attempt counts for `changed` as well."""
         if self._path is None:
             return WebSettings()
         # Looked at before it is read: what changes meanwhile is noticed the next time.
         identity = _identity(self._path)
-        self._seen = [identity, *map(_identity, self._named)]
+        self._read = [identity, *map(_identity, self._named)]
         file = read_config_file(self._path)
         config = parse_web_config(file.name, file.content)
         self._named = config.tls.files if config.tls else ()
-        self._seen = [identity, *map(_identity, self._named)]
+        self._read = [identity, *map(_identity, self._named)]
         return WebSettings(config, load_context(config.tls, file.name) if config.tls else None)
 
     def changed(self) -> bool:
-        """Whether a file was written, replaced, made readable, or appeared since the last `load`."""
-        return self._path is not None and self._seen != [*map(_identity, (self._path, *self._named))]
+        """Whether a file was written, replaced or made readable since the last `load`, and has stayed so for one look.
+
+        A file that is still being written may look complete without its last section, the one with the users.
+        """
+        if self._path is None:
+            return False
+        before, self._looked_at = self._looked_at, [*map(_identity, (self._path, *self._named))]
+        return self._looked_at == before != self._read
 
 
 def _identity(path: Path) -> Identity:
