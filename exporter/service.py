@@ -9,6 +9,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from exporter.collectors import Collectors, Loop
 from exporter.conditions import Conditions
@@ -134,8 +135,7 @@ class Service:
         async with self._reloading:
             try:
                 loaded, target = await asyncio.to_thread(self._reread)
-                with contextlib.suppress(DatabaseUnavailable):
-                    await asyncio.to_thread(target)
+                moved = await asyncio.to_thread(_leads_elsewhere, target, self._connector.target)
                 web = loaded.config.web
                 files = WebFiles(web.config.file)
                 settings = await asyncio.to_thread(files.load)
@@ -151,8 +151,8 @@ class Service:
             self._page.set_scope(_scope(plan.config))
             self._connector.reload()
             self._database.renew()
-            if plan.changes_collectors:
-                await self._replace_collectors()
+            if plan.changes_collectors or moved:
+                await self._replace_collectors(forget=moved)
             self._own.record_reload(successful=True, now_epoch=time.time())
             for warning in loaded.warnings:
                 logger.warning(warning)
@@ -188,10 +188,15 @@ class Service:
         collectors.take_over()
         return collectors
 
-    async def _replace_collectors(self) -> None:
-        """A turn that is under way is broken off, as at the end: its connection goes, and nothing half-done stays."""
+    async def _replace_collectors(self, *, forget: bool) -> None:
+        """A turn that is under way is broken off, as at the end: its connection goes, and nothing half-done stays.
+
+        `forget`: what was read is of another database.
+        """
         old, self._collecting = self._collecting, []
         await _end(old)
+        if forget:
+            self.board.current = replace(self.board.current, fairness=None, queue=None)
         self._collectors = self._make_collectors()
         self._collecting = _start(self._collectors.loops)
         self._tasks_changed.set()
@@ -202,6 +207,18 @@ class Service:
             self._reload_requested.clear()
             with contextlib.suppress(ConfigError):
                 await self.reload()
+
+
+def _leads_elsewhere(source: Source, present: Target | None) -> bool:
+    """Whether the source names another database than `present`. Raises `ConfigError` when it names none at all.
+
+    A file of the URL that is not there is waited for, as at the start.
+    """
+    try:
+        target = source()
+    except DatabaseUnavailable:
+        return False
+    return present is not None and (target.hosts, target.database) != (present.hosts, present.database)
 
 
 async def _run(loop: Loop) -> None:
