@@ -15,11 +15,11 @@ CONFIGURATION = """\
 # Configuration reference
 
 Everything runs on `DATABASE_URL` alone. A flag wins over a variable, a variable over the file (`--config.file`, or
-`WINDMILL_EXPORTER_CONFIG_FILE`), the file over the default. An empty variable counts as not set. Every mistake is reported
-at once, located, with exit code 2; `windmill-exporter check-config` does only that.
+`WINDMILL_EXPORTER_CONFIG_FILE`), the file over the default. An empty variable counts as not set. Every mistake is
+reported at once, located, with exit code 2; `windmill-exporter check-config` does only that.
 
-Written by `python -m docs.build` from the configuration tree; [config.example.yaml](../config.example.yaml) is the same as
-a file.
+Written by `python -m docs.build` from the configuration tree; [config.example.yaml](../config.example.yaml) is the
+same as a file.
 
 SIGHUP, and `POST /-/reload` where `web.enable_lifecycle` allows it, read everything again. What needs a restart keeps its
 value until then, and the log names it when it changed.
@@ -31,9 +31,9 @@ value until then, and the log names it when it changed.
 METRICS = """\
 # Metrics reference
 
-Written by `python -m docs.build` from the one table of families (`exporter/metrics/families.py`). Values that come from the
-database are the same on every replica: aggregate them with `max by (...)`, never with `sum`. A reading older than three of
-its intervals (at least 30 s) is left out, and the collector's success is 0.
+Written by `python -m docs.build` from the one table of families (`exporter/metrics/families.py`). Values that come from
+the database are the same on every replica: aggregate them with `max by (...)`, never with `sum`. A reading older than
+three of its intervals (at least 30 s) is left out, and the collector's success is 0.
 
 """
 
