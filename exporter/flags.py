@@ -26,6 +26,7 @@ commands:
   run             serve metrics; the default
   check-config    report every problem of the configuration and exit
   check-database  report what the database lacks, with the GRANT that cures it
+  healthcheck     ask the replica that runs here with the same configuration whether it lives; exit code 0 or 1
   demo            a simulated cluster on an embedded PostgreSQL; see demo --help
 
 Everything runs on DATABASE_URL alone (or DATABASE_URL_FILE, which wins). Each flag is also a variable
@@ -76,7 +77,7 @@ def parse_flags(arguments: Sequence[str]) -> Mapping[str, str]:
 
 def _build_parser() -> Parser:
     parser = Parser(PROGRAM, DESCRIPTION)
-    parser.usage = "%(prog)s [run | check-config | check-database | demo] [--flag=value ...]"
+    parser.usage = "%(prog)s [run | check-config | check-database | healthcheck | demo] [--flag=value ...]"
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.add_argument(
         "--config.file",

@@ -163,6 +163,12 @@ PAYLOAD_ERRORS = _own(
     "windmill_fairness_payload_errors_total",
     "Stored decisions and settings of an unexpected shape that this replica read.",
 )
+ADMISSIONS = _own(
+    FamilyType.COUNTER,
+    "windmill_fairness_admissions_total",
+    "Pulls that the admission endpoint of this replica answered, by what it said and why.",
+    "decision",
+)
 SAMPLES = _own(
     FamilyType.COUNTER, "windmill_queue_samples_total", "Series of this replica's queue readings by outcome.", "result"
 )
@@ -208,6 +214,17 @@ COLLECTOR_FAILURES = _own(
 )
 RELOAD_SUCCESSFUL = _own(
     FamilyType.GAUGE, "windmill_exporter_config_last_reload_successful", "1 while the last configuration read was good."
+)
+RELOAD_LAST_SUCCESS = _own(
+    FamilyType.GAUGE,
+    "windmill_exporter_config_last_reload_success_timestamp_seconds",
+    "When the configuration was last read successfully, by the clock of this replica.",
+    unit="seconds",
+)
+WEB_CONFIG_SUCCESSFUL = _own(
+    FamilyType.GAUGE,
+    "windmill_exporter_web_config_last_reload_successful",
+    "1 while the web config file and its certificates in force are those on the disk, 0 while those cannot be used.",
 )
 POOL_CONNECTIONS = _own(
     FamilyType.GAUGE, "windmill_exporter_database_pool_connections", "Open database connections by state.", "state"
