@@ -6,6 +6,7 @@ ever holds a password.
     ExporterError
     ├── ConfigError                 the configuration cannot be used; holds every problem found (exit code 2)
     ├── DemoError                   the demo cannot run here
+    ├── HealthcheckFailed           the running replica does not answer
     └── DatabaseError               one statement, transaction or connection failed; `reason` is a metric label
         ├── DatabaseUnavailable     no connection: refused, lost, authentication, TLS, backing off
         ├── DatabaseTimeout         a deadline of ours or a limit of the server ended it
@@ -32,6 +33,10 @@ class ConfigError(ExporterError):
 
 class DemoError(ExporterError):
     """The demo cannot run on this machine; the text says why and what to do."""
+
+
+class HealthcheckFailed(ExporterError):
+    """The replica on this host does not answer that it is healthy; the text says what it did instead."""
 
 
 class DatabaseError(ExporterError):

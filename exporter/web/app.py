@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 from time import perf_counter
 
@@ -14,16 +16,27 @@ from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
 from exporter.snapshot import Board
 from exporter.web import keys
+from exporter.web.access import Access, ask_for_credentials
+from exporter.web.admission import admission
 from exporter.web.errors import answer_errors
+from exporter.web.fairness import fairness
 from exporter.web.health import healthy, ready
 from exporter.web.landing import landing
+from exporter.web.lifecycle import reload
 from exporter.web.metrics import metrics
 from exporter.web.paths import parse_route_prefix, path_pattern
 
 MAX_BODY_BYTES = 1024**2
 OTHER_ROUTES = "other"
 
-GET_ROUTES = {"/": landing, "/metrics": metrics, "/-/healthy": healthy, "/-/ready": ready}
+GET_ROUTES = {
+    "/": landing,
+    "/metrics": metrics,
+    "/-/healthy": healthy,
+    "/-/ready": ready,
+    "/api/fairness": fairness,
+    "/api/admission": admission,
+}
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -42,24 +55,38 @@ def create_app(
     own: OwnMetrics,
     config: WebConfig,
     not_ready: Callable[[], str | None],
+    access: Access | None = None,
+    reload_action: Callable[[], keys.Reload | None] = lambda: None,
+    draw: Callable[[int], int] = random.randrange,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> web.Application:
     """The application. `not_ready` says in one sentence why this replica is not ready, or None.
 
+    `access` holds the users (None: nobody is asked), `reload_action` gives what reloads the configuration (None while
+    that is disabled), `draw(n)` a random integer in 0..n-1, `monotonic` the seconds by which snapshots age.
     Raises `ConfigError` for a route prefix that cannot be one.
     """
     prefix = parse_route_prefix(config.route_prefix)
-    app = web.Application(middlewares=[measure, answer_errors], client_max_size=MAX_BODY_BYTES)
+    app = web.Application(middlewares=[measure, answer_errors, ask_for_credentials], client_max_size=MAX_BODY_BYTES)
     routes: dict[AbstractResource | None, str] = {}
     for path, handler in GET_ROUTES.items():
         resource = app.router.add_resource(path_pattern(prefix + path))
         resource.add_route(hdrs.METH_GET, handler)
         resource.add_route(hdrs.METH_HEAD, handler)
         routes[resource] = path
+    reloading = app.router.add_resource(path_pattern(f"{prefix}/-/reload"))
+    reloading.add_route(hdrs.METH_POST, reload)
+    reloading.add_route(hdrs.METH_PUT, reload)
+    routes[reloading] = "/-/reload"
+    app[keys.ACCESS] = access or Access()
     app[keys.BOARD] = board
+    app[keys.DRAW] = draw
     app[keys.METRICS_PAGE] = page
     app[keys.OWN_METRICS] = own
+    app[keys.MONOTONIC] = monotonic
     app[keys.NOT_READY] = not_ready
     app[keys.PREFIX] = prefix
+    app[keys.RELOAD] = reload_action
     app[keys.ROUTES] = routes
     app.on_response_prepare.append(add_headers)
     return app
@@ -75,6 +102,7 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
     return response
 
 
-async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    """The headers of every answer."""
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """The headers of every answer; those of a web config file win."""
     response.headers.update(HEADERS)
+    response.headers.update(request.app[keys.ACCESS].headers)

@@ -100,8 +100,7 @@ async def running_fleet(windmill: Connection, url: str, stale_url: str, folder: 
         going = AsyncExitStack()
         gone = await going.enter_async_context(service(url, SHADOWING))
         jobs = {"windmill": (enforcing, shadowing, broken, gone), "blind": (blind,), "stale": (stale,)}
-        keeping_on = asyncio.create_task(keep_on(windmill))
-        stack.callback(keeping_on.cancel)
+        await stack.enter_async_context(load_going_on(windmill))
         await eventually(enforcing.urls[0], working("fairness", "queue", "retention"))
         session = await stack.enter_async_context(prometheus(folder, configuration(jobs)))
         # A counter that rises before its first scrape never increases.
@@ -112,19 +111,28 @@ async def running_fleet(windmill: Connection, url: str, stale_url: str, folder: 
         await first_answer(session, 'windmill_fairness_would_cap{workspace="noisy"} == 1')
         await first_answer(session, "increase(windmill_fairness_audit_failures_total[15m]) > 0")
         yield Fleet(enforcing.urls[0], session)
-        keeping_on.cancel()
 
 
-async def keep_on(connection: Connection) -> None:
-    """Let the load go on until cancelled."""
-    while True:
-        await connection.execute(GO_ON)
-        await asyncio.sleep(0.5)
+@asynccontextmanager
+async def load_going_on(connection: Connection) -> AsyncIterator[None]:
+    """Jobs go on running and completing meanwhile; nobody else may use `connection`."""
+
+    async def go_on() -> None:
+        while True:
+            await connection.execute(GO_ON)
+            await asyncio.sleep(0.5)
+
+    task = asyncio.create_task(go_on())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def refuse_configuration_and_audit_rows(replica: Service) -> None:
     """What cannot be laid out in a database without breaking the other replicas, said to the replica's own metrics."""
-    replica._own.set_reload_successful(False)
+    replica._own.record_reload(successful=False, now_epoch=0.0)
     replica._own.record_refresh(RefreshOutcome(RefreshResult.WON, audit_failures=1))
 
 

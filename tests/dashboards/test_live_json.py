@@ -12,7 +12,7 @@ import pytest
 from aiohttp import ClientSession
 
 from exporter.database.database import Connection
-from tests.dashboards.cluster import ENFORCING, TOO_LONG_TO_STORE, WAITING, keep_on, lay_out_load
+from tests.dashboards.cluster import ENFORCING, TOO_LONG_TO_STORE, WAITING, lay_out_load, load_going_on
 from tests.dashboards.committed import JSON, Target, dashboards, expanded, targets
 from tests.product import eventually, service, working
 
@@ -66,13 +66,11 @@ def every_tag() -> str:
 async def client(windmill: Connection, windmill_url: str) -> AsyncIterator[ClientSession]:
     """A client of the product that enforces and samples, as soon as everything that the dashboard shows is there."""
     await lay_out_load(windmill)
-    keeping_on = asyncio.create_task(keep_on(windmill))
-    async with service(windmill_url, ENFORCING) as running:
+    async with load_going_on(windmill), service(windmill_url, ENFORCING) as running:
         await eventually(running.urls[0], working("fairness", "queue"))
         async with ClientSession(running.urls[0]) as session:
             assert await without_data(session, every_tag()) == []
             yield session
-    keeping_on.cancel()
 
 
 async def test_every_query_returns_data_for_all_tags_and_for_chosen_ones(client: ClientSession) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import random
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -14,7 +15,9 @@ from exporter.metrics.collect import Scope
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
 from exporter.snapshot import Board
+from exporter.web.access import Access
 from exporter.web.app import create_app
+from exporter.web.keys import Reload
 from exporter.web.listen import Listener, parse_listen_address, start_listening
 from tests.metrics.scenes import MONOTONIC, full_snapshot, own_metrics
 
@@ -26,12 +29,25 @@ class Service:
     board: Board = field(default_factory=lambda: Board(full_snapshot()))
     own: OwnMetrics = field(default_factory=own_metrics)
     config: WebConfig = field(default_factory=WebConfig)
+    access: Access | None = None
+    reload: Reload | None = None
+    draw: Callable[[int], int] = random.randrange
     reason: str | None = None
 
     def app(self) -> web.Application:
         """The application; the clock of its page stands still."""
         page = MetricsPage(self.board, self.own, Scope(FairnessMode.ENFORCE), lambda: MONOTONIC)
-        return create_app(board=self.board, page=page, own=self.own, config=self.config, not_ready=lambda: self.reason)
+        return create_app(
+            board=self.board,
+            page=page,
+            own=self.own,
+            config=self.config,
+            not_ready=lambda: self.reason,
+            access=self.access,
+            reload_action=lambda: self.reload,
+            draw=self.draw,
+            monotonic=lambda: MONOTONIC,
+        )
 
 
 @asynccontextmanager
