@@ -50,7 +50,7 @@ PLANNER: Final = MappingProxyType(
 SERIES_PLANNER: Final = MappingProxyType({**PLANNER, "enable_sort": "off"})
 DEADLINE_MARGIN_SECONDS: Final = 2.0
 QUICK_DEADLINE_SECONDS: Final = 10.0
-REQUIREMENTS: Final = (Requirement("metrics", select=("id", "value", "created_at")),)
+HISTORY_REQUIREMENTS: Final = (Requirement("metrics", select=("id", "value", "created_at")),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class History:
         *,
         require: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`require` raises where the database does not offer `REQUIREMENTS`, and finds out where its tables are."""
+        """`require` raises where the database lacks one of `HISTORY_REQUIREMENTS`, and finds out where they are."""
         self._database = database
         self._deadline_seconds = deadline_seconds
         self._require = require

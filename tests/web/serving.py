@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import random
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -19,7 +20,9 @@ from exporter.metrics.page import MetricsPage
 from exporter.queue.history import History
 from exporter.readers import Readers
 from exporter.snapshot import Board
+from exporter.web.access import Access
 from exporter.web.app import create_app
+from exporter.web.keys import Reload
 from exporter.web.listen import Listener, parse_listen_address, start_listening
 from tests.metrics.scenes import MONOTONIC, full_snapshot, own_metrics
 
@@ -42,6 +45,9 @@ class Service:
     own: OwnMetrics = field(default_factory=own_metrics)
     config: WebConfig = field(default_factory=WebConfig)
     readers: Readers = field(default_factory=lambda: readers_of(Database(no_database, DatabaseConfig())))
+    access: Access | None = None
+    reload: Reload | None = None
+    draw: Callable[[int], int] = random.randrange
     reason: str | None = None
 
     def app(self) -> web.Application:
@@ -54,7 +60,10 @@ class Service:
             config=self.config,
             readers=self.readers,
             not_ready=lambda: self.reason,
-            clock=lambda: MONOTONIC,
+            access=self.access,
+            reload_action=lambda: self.reload,
+            draw=self.draw,
+            monotonic=lambda: MONOTONIC,
         )
 
 
