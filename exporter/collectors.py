@@ -24,6 +24,7 @@ from exporter.metrics.own import OwnMetrics
 from exporter.queue.retention import Retention
 from exporter.queue.sampler import Sampler
 from exporter.queue.values import QueueMode, QueueOutcome
+from exporter.readers import READER_REQUIREMENTS
 from exporter.snapshot import Board, CollectorStatus
 from exporter.timer import Timer
 
@@ -64,9 +65,13 @@ class Collectors:
         self._board = board
         self._own = own
         self._conditions = conditions
-        self._requirements: dict[str, tuple[Requirement, ...]] = {}
+        self._requirements: dict[str, tuple[Requirement, ...]] = dict(READER_REQUIREMENTS)
         self.loops = (*self._fairness_loops(), *self._queue_loops())
         self._capabilities = CapabilityCheck(database, self._requirements, url_schema=url_schema)
+
+    async def require(self, name: str) -> None:
+        """Return when the collector or reader `name` can work. Raises `DatabaseError` with all that is missing."""
+        await self._capabilities.require(name)
 
     def take_over(self) -> None:
         """Show these collectors on the board, each with what is known of it, and nothing of those that are gone."""

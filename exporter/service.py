@@ -19,10 +19,13 @@ from exporter.database.connect import Connector
 from exporter.database.database import Database
 from exporter.database.target import Target
 from exporter.errors import ConfigError, DatabaseUnavailable
+from exporter.fairness.events import EventLog
 from exporter.logs import configure_logging
 from exporter.metrics.collect import Scope
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.history import History
+from exporter.readers import Readers
 from exporter.reloading import plan_reload
 from exporter.snapshot import Board, Snapshot
 from exporter.web.access import Access
@@ -75,6 +78,7 @@ class Service:
         self._serving: list[asyncio.Task[None]] = []
         self._tasks_changed = asyncio.Event()
         self._collectors = self._make_collectors()
+        self._readers = self._make_readers()
 
     @property
     def urls(self) -> Sequence[str]:
@@ -89,6 +93,7 @@ class Service:
             page=self._page,
             own=self._own,
             config=web,
+            readers=self._readers,
             not_ready=self._not_ready,
             access=self._access,
             reload_action=lambda: self.reload if self.config.web.enable_lifecycle else None,
@@ -164,6 +169,7 @@ class Service:
         """Say that we are not ready, finish the answers in flight, end every loop and connection."""
         self._stopping = True
         await self._server.stop()
+        await self._readers.close()
         await _end([*self._serving, *self._collecting])
         self._database.close()
         logger.info("stopped")
@@ -187,6 +193,17 @@ class Service:
         )
         collectors.take_over()
         return collectors
+
+    def _make_readers(self) -> Readers:
+        """They ask for what they need through whatever collectors are in force."""
+        return Readers(
+            History(
+                self._database,
+                self.config.web.history_deadline_seconds,
+                require=lambda: self._collectors.require("history"),
+            ),
+            EventLog(self._database, lambda: self._collectors.require("events")),
+        )
 
     async def _replace_collectors(self, *, forget: bool) -> None:
         """A turn that is under way is broken off, as at the end: its connection goes, and nothing half-done stays.

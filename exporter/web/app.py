@@ -1,4 +1,4 @@
-"""The web application: its routes, its headers, its measurements. Handlers answer from memory."""
+"""The web application: its routes, its headers, its measurements."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from aiohttp.web_urldispatcher import AbstractResource
 from exporter.config import WebConfig
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.readers import Readers
 from exporter.snapshot import Board
 from exporter.web import keys
 from exporter.web.access import Access, ask_for_credentials
@@ -25,18 +26,23 @@ from exporter.web.landing import landing
 from exporter.web.lifecycle import reload
 from exporter.web.metrics import metrics
 from exporter.web.paths import parse_route_prefix, path_pattern
+from exporter.web.queue_api import QUEUE_ROUTES
+from exporter.web.windmill_api import WINDMILL_ROUTES
 
 MAX_BODY_BYTES = 1024**2
 OTHER_ROUTES = "other"
 
-GET_ROUTES = {
+GET_ROUTES: dict[str, Handler] = {
     "/": landing,
     "/metrics": metrics,
     "/-/healthy": healthy,
     "/-/ready": ready,
     "/api/fairness": fairness,
     "/api/admission": admission,
+    **WINDMILL_ROUTES,
+    **QUEUE_ROUTES,
 }
+POST_ROUTES: dict[str, Handler] = {}
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -54,6 +60,7 @@ def create_app(
     page: MetricsPage,
     own: OwnMetrics,
     config: WebConfig,
+    readers: Readers,
     not_ready: Callable[[], str | None],
     access: Access | None = None,
     reload_action: Callable[[], keys.Reload | None] = lambda: None,
@@ -62,17 +69,21 @@ def create_app(
 ) -> web.Application:
     """The application. `not_ready` says in one sentence why this replica is not ready, or None.
 
-    `access` holds the users (None: nobody is asked), `reload_action` gives what reloads the configuration (None while
-    that is disabled), `draw(n)` a random integer in 0..n-1, `monotonic` the seconds by which snapshots age.
+    `readers` is for what is not in memory. `access` holds the users (None: nobody is asked), `reload_action` gives what
+    reloads the configuration (None while that is disabled), `draw(n)` a random integer in 0..n-1, `monotonic` the
+    seconds by which snapshots age.
     Raises `ConfigError` for a route prefix that cannot be one.
     """
     prefix = parse_route_prefix(config.route_prefix)
     app = web.Application(middlewares=[measure, answer_errors, ask_for_credentials], client_max_size=MAX_BODY_BYTES)
     routes: dict[AbstractResource | None, str] = {}
-    for path, handler in GET_ROUTES.items():
+    for path in GET_ROUTES | POST_ROUTES:
         resource = app.router.add_resource(path_pattern(prefix + path))
-        resource.add_route(hdrs.METH_GET, handler)
-        resource.add_route(hdrs.METH_HEAD, handler)
+        if path in GET_ROUTES:
+            resource.add_route(hdrs.METH_GET, GET_ROUTES[path])
+            resource.add_route(hdrs.METH_HEAD, GET_ROUTES[path])
+        if path in POST_ROUTES:
+            resource.add_route(hdrs.METH_POST, POST_ROUTES[path])
         routes[resource] = path
     reloading = app.router.add_resource(path_pattern(f"{prefix}/-/reload"))
     reloading.add_route(hdrs.METH_POST, reload)
@@ -83,6 +94,7 @@ def create_app(
     app[keys.DRAW] = draw
     app[keys.METRICS_PAGE] = page
     app[keys.OWN_METRICS] = own
+    app[keys.READERS] = readers
     app[keys.MONOTONIC] = monotonic
     app[keys.NOT_READY] = not_ready
     app[keys.PREFIX] = prefix

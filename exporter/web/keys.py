@@ -10,6 +10,7 @@ from aiohttp.web_urldispatcher import AbstractResource
 
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.readers import Readers
 from exporter.snapshot import Board
 
 if TYPE_CHECKING:
@@ -27,3 +28,4 @@ METRICS_PAGE = web.AppKey("metrics_page", MetricsPage)
 NOT_READY: web.AppKey[Callable[[], str | None]] = web.AppKey("not_ready")
 PREFIX = web.AppKey("prefix", str)
 ROUTES = web.AppKey("routes", Mapping[AbstractResource | None, str])
+READERS = web.AppKey("readers", Readers)

@@ -90,6 +90,7 @@ async def start_listening(
         access_log=None,
         logger=ProtocolLog(),
         shutdown_timeout=SHUTDOWN_SECONDS,
+        handler_cancellation=True,  # a client that hangs up leaves no query running
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
         max_headers=MAX_HEADERS,

@@ -9,17 +9,32 @@ from dataclasses import dataclass, field
 
 from aiohttp import ClientSession, web
 
-from exporter.config import WebConfig
+from exporter.config import DatabaseConfig, WebConfig
+from exporter.database.database import Connection, Database
+from exporter.errors import DatabaseUnavailable
+from exporter.fairness.events import EventLog
 from exporter.fairness.values import FairnessMode
 from exporter.metrics.collect import Scope
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.history import History
+from exporter.readers import Readers
 from exporter.snapshot import Board
 from exporter.web.access import Access
 from exporter.web.app import create_app
 from exporter.web.keys import Reload
 from exporter.web.listen import Listener, parse_listen_address, start_listening
 from tests.metrics.scenes import MONOTONIC, full_snapshot, own_metrics
+
+
+async def no_database() -> Connection:
+    """Connects to nothing."""
+    raise DatabaseUnavailable("there is no database", reason="unreachable")
+
+
+def readers_of(database: Database) -> Readers:
+    """What the product reads from `database` on a request."""
+    return Readers(History(database), EventLog(database))
 
 
 @dataclass
@@ -29,6 +44,7 @@ class Service:
     board: Board = field(default_factory=lambda: Board(full_snapshot()))
     own: OwnMetrics = field(default_factory=own_metrics)
     config: WebConfig = field(default_factory=WebConfig)
+    readers: Readers = field(default_factory=lambda: readers_of(Database(no_database, DatabaseConfig())))
     access: Access | None = None
     reload: Reload | None = None
     draw: Callable[[int], int] = random.randrange
@@ -42,6 +58,7 @@ class Service:
             page=page,
             own=self.own,
             config=self.config,
+            readers=self.readers,
             not_ready=lambda: self.reason,
             access=self.access,
             reload_action=lambda: self.reload,
