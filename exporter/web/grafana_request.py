@@ -120,7 +120,8 @@ def _target(element: object, place: str) -> Target | None:
     if metric is None:
         raise refusal(f"{place}.target", ", ".join(METRICS), name)
     payload = read_payload(described.get("payload"), described.get("data"))
-    tags = read_tags(payload.get("tags", payload.get("tag")), f"{place}.payload.tags")
+    key = "tags" if "tags" in payload else "tag"
+    tags = read_tags(payload.get(key), f"{place}.payload.{key}")
     return Target(
         metric=metric,
         ref_id=_ref_id(described.get("refId"), f"{place}.refId"),

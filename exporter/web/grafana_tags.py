@@ -15,7 +15,7 @@ from exporter.web.grafana_fields import read_list, read_object, read_text, refus
 
 ALL: Final = "$__all"
 FILTERED_KEY: Final = "tag"
-UNEXPANDED: Final = re.compile(r"\$\w+|\$\{\w[^{}]*\}|\[\[\w[^\[\]]*\]\]")
+UNEXPANDED: Final = re.compile(r"\$[A-Za-z_]\w*|\$\{\w[^{}]*\}|\[\[\w[^\[\]]*\]\]")
 ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 # What stands between separators that no backslash takes away.
 LISTED: Final = re.compile(r"(?:\\.?|[^\\,|])+", re.DOTALL)
