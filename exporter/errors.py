@@ -6,7 +6,6 @@ ever holds a password.
     ExporterError
     ├── ConfigError                 the configuration cannot be used; holds every problem found (exit code 2)
     ├── DemoError                   the demo cannot run here
-    ├── BadRequest                  a field of a request cannot be read
     ├── BadWindow                   a request asks for a window of time that is none
     └── DatabaseError               one statement, transaction or connection failed; `reason` is a metric label
         ├── DatabaseUnavailable     no connection: refused, lost, authentication, TLS, backing off
@@ -34,14 +33,6 @@ class ConfigError(ExporterError):
 
 class DemoError(ExporterError):
     """The demo cannot run on this machine; the text says why and what to do."""
-
-
-class BadRequest(ExporterError):
-    """A request cannot be read; `field` names the place at fault, in the client's own words."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 class BadWindow(ExporterError):
