@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from exporter.errors import DatabaseUnavailable
-from exporter.queue.history import Drawn
-from exporter.queue.window import resolve
 from exporter.snapshot import Snapshot
-from exporter.web.answers import error_answer, json_answer
-from exporter.web.grafana_answer import Entry, SeriesEntry, grid_entries, series_entries
-from exporter.web.grafana_metrics import METRICS, Form
-from exporter.web.grafana_request import (
-    Query,
-    Target,
-    parse_payload_options,
-    parse_query,
-    parse_tag_key,
-    parse_variable,
-)
-from exporter.web.grafana_tables import events_table, queue_table, shares_table
-from exporter.web.grafana_tags import FILTERED_KEY, admitted
-from exporter.web.keys import BOARD
+from exporter.web.answers import json_answer
+from exporter.web.bodies import read_json
+from exporter.web.grafana_metrics import METRICS
+from exporter.web.grafana_query import read_entries
+from exporter.web.grafana_request import parse_payload_options, parse_query, parse_tag_key, parse_variable
+from exporter.web.grafana_tags import FILTERED_KEY
+from exporter.web.keys import BOARD, KNOWN_TAGS
+from exporter.web.streams import joined, stream_json
 
 ENCODER: Final = msgspec.json.Encoder()
 TAGS_PAYLOAD: Final = {
@@ -41,12 +30,9 @@ TAGS_PAYLOAD: Final = {
 
 
 async def status(request: web.Request) -> web.Response:
-    """ "Save & test": always 200; what is wrong stands in the body."""
-    snapshot = request.app[BOARD].current
-    problems = [f"{each.name}: {each.problem}" for each in snapshot.collectors if each.problem]
-    if not problems:
-        return json_answer({"status": "ok"})
-    return json_answer({"status": "trouble", "message": "; ".join(problems)})
+    """For "Save & test", which wants 200 whatever the database does: what is wrong stands in the body."""
+    problem = trouble(request.app[BOARD].current)
+    return json_answer({"status": "ok"} if problem is None else {"status": "trouble", "message": problem})
 
 
 async def metrics(request: web.Request) -> web.Response:
@@ -58,7 +44,7 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 async def payload_options(request: web.Request) -> web.Response:
-    """The values to choose from for a field of the payload: tags."""
+    """The values to choose from for a field of a metric's payload."""
     asked = parse_payload_options(await read_json(request))
     known = asked.metric in METRICS and asked.name == TAGS_PAYLOAD["name"]
     return json_answer([{"value": tag, "label": tag} for tag in (await _tags(request) if known else ())])
@@ -84,6 +70,46 @@ async def tag_keys(request: web.Request) -> web.Response:
 
 
 async def tag_values(request: web.Request) -> web.Response:
-    """The values of a key of ad hoc filters."""
+    """The values of one key of ad hoc filters."""
     key = parse_tag_key(await read_json(request))
     return json_answer([{"text": tag} for tag in (await _tags(request) if key == FILTERED_KEY else ())])
+
+
+async def query(request: web.Request) -> web.StreamResponse:
+    """The data of a panel, or annotations: always an array."""
+    entries = await read_entries(request, parse_query(await read_json(request)))
+    return await stream_json(request, joined(map(ENCODER.encode, entries)))
+
+
+GRAFANA_GET_ROUTES: Final[Mapping[str, Handler]] = {"/grafana": status}
+GRAFANA_POST_ROUTES: Final[Mapping[str, Handler]] = {
+    "/grafana/metrics": metrics,
+    "/grafana/search": metrics,
+    "/grafana/metric-payload-options": payload_options,
+    "/grafana/query": query,
+    "/grafana/variable": variable,
+    "/grafana/tag-keys": tag_keys,
+    "/grafana/tag-values": tag_values,
+}
+
+
+def trouble(snapshot: Snapshot) -> str | None:
+    """What keeps the collectors from reading, in one sentence each; None when nothing does."""
+    problems = [f"{each.name}: {each.problem}" for each in snapshot.collectors if each.problem]
+    return "; ".join(problems) or None
+
+
+def workspaces(snapshot: Snapshot) -> tuple[str, ...]:
+    """Every workspace of the last readings, in code point order."""
+    names: set[str] = set()
+    if snapshot.fairness is not None:
+        names.update(snapshot.fairness.in_force.overloaded)
+        if snapshot.fairness.reading is not None:
+            names.update(usage.workspace for usage in snapshot.fairness.reading.usage)
+    if snapshot.queue is not None:
+        names.update(wait.workspace for wait in snapshot.queue.reading.workspaces)
+    return tuple(sorted(names))
+
+
+async def _tags(request: web.Request) -> Sequence[str]:
+    return await request.app[KNOWN_TAGS].all()

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from exporter.fairness.audit import CAPPED
 from exporter.fairness.events import Event
 from exporter.fairness.values import MICROS, FairnessReading, FairnessSnapshot
-from exporter.queue.values import QueueReading
+from exporter.web.current_queue import CurrentTag
 from exporter.web.grafana_answer import PLACES, Cell, Column, TableEntry
 from exporter.web.grafana_request import Target
 from exporter.web.grafana_tags import TagFilter, admitted
@@ -43,17 +43,15 @@ EVENT_COLUMNS: Final = (
 )
 
 
-def queue_table(target: Target, reading: QueueReading, filters: Iterable[TagFilter]) -> TableEntry:
-    """One row for each tag with jobs waiting or running; `delay` in seconds as of the reading."""
+def queue_table(target: Target, read_at: float, tags: Sequence[CurrentTag], filters: Iterable[TagFilter]) -> TableEntry:
+    """One row for each tag with jobs waiting or running, as read at `read_at` (epoch seconds)."""
     named = None if target.tags is None else frozenset(target.tags)
-    tags = (tag.tag for tag in reading.tags if named is None or tag.tag in named)
-    wanted = frozenset(admitted(tags, filters))
-    read_ms = round(reading.read_at * 1000)
-    rows: list[Row] = []
-    for tag in reading.tags:
-        if tag.tag in wanted:
-            delay = 0.0 if tag.head_since is None else max(0.0, reading.read_at - tag.head_since)
-            rows.append((read_ms, tag.tag, tag.waiting, round(delay, PLACES), tag.running, tag.workers))
+    wanted = frozenset(admitted((one.tag for one in tags if named is None or one.tag in named), filters))
+    rows = [
+        (round(read_at * 1000), one.tag, one.waiting, round(one.delay_seconds or 0.0, PLACES), one.running, one.workers)
+        for one in tags
+        if one.tag in wanted
+    ]
     return _table(target, QUEUE_COLUMNS, rows)
 
 

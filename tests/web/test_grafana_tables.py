@@ -11,6 +11,7 @@ import pytest
 from exporter.fairness.audit import CAPPED, UNCAPPED
 from exporter.fairness.events import Event
 from exporter.fairness.values import Payload
+from exporter.web.current_queue import current_tags
 from exporter.web.grafana_answer import TableEntry
 from exporter.web.grafana_metrics import METRICS
 from exporter.web.grafana_request import Target
@@ -41,31 +42,33 @@ def rows(table: TableEntry) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in read["rows"]]
 
 
-READING = queue([tag("deno", 5, running=2, workers=3), tag("idle", running=1), tag("b.c", 1, workers=0)]).reading
+TAGS = current_tags(
+    queue([tag("deno", 5, running=2, workers=3), tag("idle", running=1), tag("b.c", 1, workers=0)]).reading
+)
 
 
 def test_a_table_says_so_and_echoes_the_ref_id() -> None:
-    table = decoded(queue_table(target("queue_current"), READING, ()))
+    table = decoded(queue_table(target("queue_current"), NOW, TAGS, ()))
     assert (table["type"], table["refId"]) == ("table", "A")
     assert table["columns"][:2] == [{"text": "time", "type": "time"}, {"text": "tag", "type": "string"}]
-    assert "refId" not in decoded(queue_table(target("queue_current", ref_id=None), READING, ()))
+    assert "refId" not in decoded(queue_table(target("queue_current", ref_id=None), NOW, TAGS, ()))
 
 
 def test_the_queue_has_a_row_a_tag_as_of_the_reading() -> None:
-    assert rows(queue_table(target("queue_current"), READING, ())) == [
+    assert rows(queue_table(target("queue_current"), NOW, TAGS, ())) == [
+        {"time": NOW_MS, "tag": "b.c", "count": 1, "delay": 12.0, "running": 0, "workers": 0},
         {"time": NOW_MS, "tag": "deno", "count": 5, "delay": 12.0, "running": 2, "workers": 3},
         {"time": NOW_MS, "tag": "idle", "count": 0, "delay": 0.0, "running": 1, "workers": 1},
-        {"time": NOW_MS, "tag": "b.c", "count": 1, "delay": 12.0, "running": 0, "workers": 0},
     ]
 
 
 def test_the_queue_keeps_to_the_tags_and_the_filters() -> None:
     filters = read_filters([{"key": "tag", "operator": "!=", "value": "deno"}], "filters")
-    assert [row["tag"] for row in rows(queue_table(target("queue_current"), READING, filters))] == ["idle", "b.c"]
-    assert [row["tag"] for row in rows(queue_table(target("queue_current", ("b.c", "deno")), READING, filters))] == [
+    assert [row["tag"] for row in rows(queue_table(target("queue_current"), NOW, TAGS, filters))] == ["b.c", "idle"]
+    assert [row["tag"] for row in rows(queue_table(target("queue_current", ("b.c", "deno")), NOW, TAGS, filters))] == [
         "b.c"
     ]
-    assert rows(queue_table(target("queue_current", ("nobody",)), READING, ())) == []
+    assert rows(queue_table(target("queue_current", ("nobody",)), NOW, TAGS, ())) == []
 
 
 def test_shares_have_a_row_a_workspace_and_name_the_capped() -> None:
