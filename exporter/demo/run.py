@@ -114,7 +114,7 @@ def _outcome(rule: Rule, running: Session, load: Load) -> Outcome:
     until = cluster.now
     if cluster.max_lag_seconds > MAX_LAG_SECONDS:
         _say(f"warning: jobs arrived up to {cluster.max_lag_seconds:.1f} s late; use fewer --workers on this machine")
-    runs = cluster.runs
+    runs = cluster.runs_since(SETTLED_AFTER_SECONDS)
     return Outcome(
         rule.value,
         share_of_worker_time(runs, NOISY, SETTLED_AFTER_SECONDS, until),
@@ -127,7 +127,9 @@ def _table(running: Session, load: Load) -> str:
     """The present state as the service sees it, with the waits that the workers saw in the last 30 s."""
     snapshot = running.service.board.current.fairness
     cluster = running.cluster
-    now, runs, waiting = cluster.now, cluster.runs, cluster.waiting
+    now, waiting = cluster.now, cluster.waiting
+    since = now - LIVE_WAIT_SECONDS
+    runs = cluster.runs_since(since)
     waiting_jobs = Counter(job.workspace for job in waiting)
     share_of = shares(snapshot)
     rows = [
@@ -136,7 +138,7 @@ def _table(running: Session, load: Load) -> str:
             share=share_of.get(workspace),
             capped=snapshot is not None and workspace in snapshot.in_force.overloaded,
             waiting_jobs=waiting_jobs[workspace],
-            waits=measure_waits(runs, waiting, {workspace}, now - LIVE_WAIT_SECONDS, now),
+            waits=measure_waits(runs, waiting, {workspace}, since, now),
         )
         for workspace in (NOISY, *load.quiet_workspaces, UNSERVED_WORKSPACE)
     ]

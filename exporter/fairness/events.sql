@@ -38,6 +38,6 @@ SELECT date_part('epoch', latest."timestamp") AS at, latest.operation, latest.re
           LIMIT 200)
                ) AS found
          WHERE found.resource IS NOT NULL
-           AND isfinite(found."timestamp")) AS latest
+           AND found."timestamp" BETWEEN '1970-01-01' AND '9999-12-30') AS latest
  WHERE latest.place <= 200
  ORDER BY latest."timestamp" DESC, latest.id DESC

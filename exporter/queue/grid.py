@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ from exporter.database.statement import Statement
 from exporter.errors import BadRequest
 from exporter.queue.render import STALE_SECONDS, Window
 from exporter.queue.samples import Kind, split_id
+from exporter.slices import in_slices
 
 MAX_STEPS: Final = 1000
 MAX_TAGS: Final = 50
@@ -74,13 +75,13 @@ async def read_grid(transaction: Transaction, grid: Grid, kind: Kind, tags: Coll
         [kind.series_id(tag) for tag in tags],
     )
     cells: dict[str, dict[int, tuple[float, float]]] = {}
-    for row in rows:
+    async for row in in_slices(rows):
         if (key := split_id(row["id"])) is not None:
             cells.setdefault(key[1], {})[row["step"]] = (row["area"], row["highest"])
-    return tuple(_filled(grid, cells))
+    return tuple([row async for row in in_slices(_filled(grid, cells))])
 
 
-def _filled(grid: Grid, cells: Mapping[str, Mapping[int, tuple[float, float]]]) -> Iterable[GridRow]:
+def _filled(grid: Grid, cells: Mapping[str, Mapping[int, tuple[float, float]]]) -> Iterator[GridRow]:
     """A row for each step and tag: where a series drew nothing it was 0."""
     shown = sorted(tag for tag, drawn in cells.items() if any(highest for _, highest in drawn.values()))
     for step in range(grid.steps):

@@ -22,7 +22,7 @@ from exporter.queue.samples import Kind, split_id
 from exporter.queue.slot_rows import Series, SlotRows
 from exporter.queue.stored import StoredRows, StoredSeries
 from exporter.queue.vertices import Vertices
-from exporter.queue.window import MAX_WINDOW_MS, RequestedWindow, resolve
+from exporter.queue.window import MAX_SLOTS, MAX_WINDOW_MS, RequestedWindow, resolve
 from exporter.single_flight import SingleFlight
 
 __all__ = ["Drawn", "GridRow", "History", "Kind", "Line", "RequestedWindow", "StoredSeries"]
@@ -103,9 +103,9 @@ class History:
         return await self._flights.run("tags", self._list_tags)
 
     async def grid(
-        self, window: RequestedWindow, step_seconds: float, kind: Kind, tags: Collection[str] | None
+        self, window: RequestedWindow, step_seconds: float | None, kind: Kind, tags: Collection[str] | None
     ) -> tuple[GridRow, ...]:
-        """Means over time and maxima of `window` in equal steps, by time and tag, for `tags` (None: all).
+        """Means over time and maxima of `window` in equal steps (None: 120 of them), by time and tag (None: all tags).
 
         Raises `BadRequest` too: for more than 1,000 steps, and for more than 50 tags.
         """
@@ -145,11 +145,11 @@ class History:
             return await _tags(transaction, tuple(Kind))
 
     async def _read_grid(
-        self, requested: RequestedWindow, step_seconds: float, kind: Kind, tags: frozenset[str] | None
+        self, requested: RequestedWindow, step_seconds: float | None, kind: Kind, tags: frozenset[str] | None
     ) -> tuple[GridRow, ...]:
         async with self._deadline(self._deadline_seconds), self._reading("queue grid") as transaction:
-            window = resolve(requested, now=await _now(transaction), slots=1)
-            grid = make_grid(window, step_seconds)
+            window = resolve(requested, now=await _now(transaction), slots=MAX_SLOTS)
+            grid = make_grid(window, step_seconds or window.slot_seconds)
             wanted = await _tags(transaction, (kind,)) if tags is None else tags
             if len(wanted) > MAX_TAGS:
                 raise BadRequest(f"tags: expected {MAX_TAGS} at the most, got {len(wanted)}", field="tags")

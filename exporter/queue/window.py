@@ -17,10 +17,14 @@ MAX_SLOTS: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class RequestedWindow:
-    """The bounds that a client asked for in epoch milliseconds, any integer; None where it named none."""
+    """The bounds that a client asked for in epoch milliseconds, any integer; None where it named none.
+
+    `length_ms` is how long the window is without `from_ms`.
+    """
 
     from_ms: int | None = None
     to_ms: int | None = None
+    length_ms: int = DEFAULT_WINDOW_MS
 
 
 def resolve(requested: RequestedWindow, *, now: float, slots: int) -> Window:
@@ -31,7 +35,7 @@ def resolve(requested: RequestedWindow, *, now: float, slots: int) -> Window:
     """
     now_ms = floor(now * 1000)
     to_ms = now_ms if requested.to_ms is None else min(requested.to_ms, now_ms)
-    from_ms = to_ms - DEFAULT_WINDOW_MS if requested.from_ms is None else requested.from_ms
+    from_ms = to_ms - requested.length_ms if requested.from_ms is None else requested.from_ms
     if to_ms < 0:
         raise BadWindow("to: expected milliseconds since 1970", field="to")
     if from_ms >= to_ms:

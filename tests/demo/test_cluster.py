@@ -105,13 +105,21 @@ async def test_every_worker_is_registered_with_the_tags_it_serves(windmill: Conn
 async def test_the_records_agree_with_the_tables(windmill: Connection, windmill_url: str) -> None:
     async with playing(windmill_url, SMALL) as cluster:
         await until_true(windmill, "count(*) > 5 FROM v2_job_completed")
-    ended = [run for run in cluster.runs if run.ended_at is not None]
+    ended = [run for run in cluster.runs_since(0) if run.ended_at is not None]
     stored = await windmill.fetchval("SELECT count(*) FROM v2_job_completed")
     # The last batch may be stored without the workers having heard of it.
     assert stored - SMALL.workers <= len(ended) <= stored
-    assert all(run.arrived_at <= run.started_at for run in cluster.runs)
+    assert all(run.arrived_at <= run.started_at for run in cluster.runs_since(0))
     waiting = await windmill.fetchval("SELECT count(*) FROM v2_job_queue WHERE NOT running")
     assert abs(len(cluster.waiting) - waiting) <= SMALL.workers
+
+
+async def test_runs_since_a_moment_are_those_that_held_a_worker_then_or_later(windmill_url: str) -> None:
+    async with playing(windmill_url, SMALL) as cluster:
+        await asyncio.sleep(4.5)
+    everything, since = cluster.runs_since(0), cluster.runs_since(3.5)
+    assert {*since} == {run for run in everything if run.ended_at is None or run.ended_at >= 3.5}
+    assert 0 < len(since) < len(everything)
 
 
 @pytest.fixture
@@ -137,7 +145,7 @@ async def test_a_constant_probability_misses_the_target_and_the_weighted_one_hol
         decision = DecisionInForce(Payload((NOISY,), admission_ppm), 1.0)
         async with playing(url, SATURATED, decision) as cluster:
             await asyncio.sleep(12)
-        return share_of_worker_time(cluster.runs, NOISY, 5, 12)
+        return share_of_worker_time(cluster.runs_since(0), NOISY, 5, 12)
 
     constant, weighted = await asyncio.gather(share(two_databases[0], 5500), share(two_databases[1], 347))
     assert constant is not None
@@ -150,8 +158,8 @@ async def test_a_decision_that_is_too_old_caps_nobody(windmill_url: str) -> None
     stale = DecisionInForce(Payload((NOISY,), 0), 61.0)
     async with playing(windmill_url, SMALL, stale) as cluster:
         await asyncio.sleep(2)
-    assert share_of_worker_time(cluster.runs, NOISY, 0, 2) == pytest.approx(1, abs=0.05)
-    waits = measure_waits(cluster.runs, cluster.waiting, SMALL.quiet_workspaces, 0, 2)
+    assert share_of_worker_time(cluster.runs_since(0), NOISY, 0, 2) == pytest.approx(1, abs=0.05)
+    waits = measure_waits(cluster.runs_since(0), cluster.waiting, SMALL.quiet_workspaces, 0, 2)
     assert waits.p95_seconds is not None
     assert waits.p95_seconds > 1
 
