@@ -12,10 +12,12 @@ from aiohttp.web_urldispatcher import AbstractResource
 from exporter.config import WebConfig
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.known_tags import KnownTags
 from exporter.readers import Readers
 from exporter.snapshot import Board
 from exporter.web import keys
 from exporter.web.errors import answer_errors
+from exporter.web.grafana import GRAFANA_GET_ROUTES, GRAFANA_POST_ROUTES
 from exporter.web.health import healthy, ready
 from exporter.web.landing import landing
 from exporter.web.metrics import metrics
@@ -33,8 +35,9 @@ GET_ROUTES: dict[str, Handler] = {
     "/-/ready": ready,
     **WINDMILL_ROUTES,
     **QUEUE_ROUTES,
+    **GRAFANA_GET_ROUTES,
 }
-POST_ROUTES: dict[str, Handler] = {}
+POST_ROUTES: dict[str, Handler] = {**GRAFANA_POST_ROUTES}
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -77,6 +80,8 @@ def create_app(
     app[keys.METRICS_PAGE] = page
     app[keys.OWN_METRICS] = own
     app[keys.READERS] = readers
+    app[keys.KNOWN_TAGS] = KnownTags(readers.history.tags, clock)
+    app[keys.HISTORY_DEADLINE_SECONDS] = config.history_deadline_seconds
     app[keys.MONOTONIC] = clock
     app[keys.NOT_READY] = not_ready
     app[keys.PREFIX] = prefix
