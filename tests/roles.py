@@ -14,6 +14,10 @@ CREATE POLICY {role}_reads ON v2_job FOR SELECT TO {role} USING (true);
 GRANT SELECT ON metrics TO {role};
 GRANT SELECT (name, value, updated_at) ON background_task_state TO {role};
 GRANT SELECT ON audit, audit_partitioned TO {role};
+CREATE POLICY {role}_reads ON audit FOR SELECT TO {role}
+    USING (operation IN ('workspace_fairness.capped', 'workspace_fairness.uncapped'));
+CREATE POLICY {role}_reads ON audit_partitioned FOR SELECT TO {role}
+    USING (operation IN ('workspace_fairness.capped', 'workspace_fairness.uncapped'));
 CREATE VIEW {role}_settings AS SELECT name, value FROM global_settings WHERE name LIKE 'workspace\\_fairness\\_%';
 GRANT SELECT ON {role}_settings TO {role};
 """
