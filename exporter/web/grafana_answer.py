@@ -68,8 +68,8 @@ def series_entries(target: Target, lines: Iterable[Line], from_ms: int) -> Itera
     shown = highest([line.vertices.peak for line in own], target.limit)
     notice = _left_out(len(own) - len(shown))
     for index in shown:
-        nudged_vertices = nudged(own[index].vertices, from_ms)
-        points = [(round(value, PLACES), at_ms) for at_ms, value in nudged_vertices]
+        # Halves go up; round() takes twice as long, and there are up to 850,000 of them.
+        points = [(int(value * 1000 + 0.5) / 1000, at_ms) for at_ms, value in nudged(own[index].vertices, from_ms)]
         yield _series(target, own[index].tag, points, notice)
         notice = UNSET
 
