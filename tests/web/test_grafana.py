@@ -303,6 +303,16 @@ async def test_a_tag_named_nan_is_no_number(grafana: Grafana, windmill: Connecti
     assert {value for value, _ in entry["datapoints"]} == {0.0, 3.0, 4.0}
 
 
+@pytest.mark.parametrize("metric", ["queue_count", "queue_count_grid"])
+async def test_values_beyond_all_measure_break_nothing(grafana: Grafana, windmill: Connection, metric: str) -> None:
+    """Field case F63: no answer holds what JSON cannot."""
+    await store(windmill, "count", "huge", [(100, 1e308), (130, -1e308)])
+    await store(windmill, "count", "deno", [(100, 3)])
+    answer = await grafana.query(metric)
+    assert "deno" in targets(answer)
+    assert all(isinstance(value, float) for entry in answer for value, _ in entry["datapoints"])
+
+
 async def test_a_grid_gives_every_tag_the_same_times(grafana: Grafana, windmill: Connection) -> None:
     await store_three(windmill)
     answer = await grafana.query("queue_count_grid", maxDataPoints=100)

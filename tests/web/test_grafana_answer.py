@@ -65,8 +65,10 @@ def test_a_target_gets_the_lines_of_its_kind_and_its_tags() -> None:
 
 
 def test_values_are_rounded_to_three_places() -> None:
-    [entry] = answered(target(), [line("deno", (0, 1.23456), (1, 0.0004), (2, 1e12 + 0.3), (3, 2.0), (4, 0.0625))])
-    assert [value for value, _ in entry["datapoints"]] == [1.235, 0.0, 1e12 + 0.3, 2.0, 0.063]
+    [entry] = answered(
+        target(), [line("deno", (0, 1.23456), (1, 0.0004), (2, 1e12 + 0.3), (3, 2.0), (4, 0.0625), (5, 1.7e308))]
+    )
+    assert [value for value, _ in entry["datapoints"]] == [1.235, 0.0, 1e12 + 0.3, 2.0, 0.063, 1.7e308]
 
 
 def test_a_drop_at_one_millisecond_is_drawn_with_the_top_a_millisecond_earlier() -> None:
