@@ -14,6 +14,7 @@ from aiohttp.web_urldispatcher import AbstractResource
 from exporter.config import WebConfig
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.known_tags import KnownTags
 from exporter.readers import Readers
 from exporter.snapshot import Board
 from exporter.web import keys
@@ -21,6 +22,7 @@ from exporter.web.access import Access, ask_for_credentials
 from exporter.web.admission import admission
 from exporter.web.errors import answer_errors
 from exporter.web.fairness import fairness
+from exporter.web.grafana import GRAFANA_GET_ROUTES, GRAFANA_POST_ROUTES
 from exporter.web.health import healthy, ready
 from exporter.web.landing import landing
 from exporter.web.lifecycle import reload
@@ -41,8 +43,9 @@ GET_ROUTES: dict[str, Handler] = {
     "/api/admission": admission,
     **WINDMILL_ROUTES,
     **QUEUE_ROUTES,
+    **GRAFANA_GET_ROUTES,
 }
-POST_ROUTES: dict[str, Handler] = {}
+POST_ROUTES: dict[str, Handler] = {**GRAFANA_POST_ROUTES}
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -95,6 +98,8 @@ def create_app(
     app[keys.METRICS_PAGE] = page
     app[keys.OWN_METRICS] = own
     app[keys.READERS] = readers
+    app[keys.KNOWN_TAGS] = KnownTags(readers.history.tags, monotonic)
+    app[keys.HISTORY_DEADLINE_SECONDS] = config.history_deadline_seconds
     app[keys.MONOTONIC] = monotonic
     app[keys.NOT_READY] = not_ready
     app[keys.PREFIX] = prefix
