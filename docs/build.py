@@ -21,8 +21,8 @@ reported at once, located, with exit code 2; `windmill-exporter check-config` do
 Written by `python -m docs.build` from the configuration tree; [config.example.yaml](../config.example.yaml) is the
 same as a file.
 
-SIGHUP, and `POST /-/reload` where `web.enable_lifecycle` allows it, read everything again. What needs a restart keeps its
-value until then, and the log names it when it changed.
+SIGHUP, and `POST /-/reload` where `web.enable_lifecycle` allows it, read everything again. What needs a restart keeps
+its value until then, and the log names it when it changed.
 
 | key | flag | variable | default | expected | meaning | a change takes effect |
 | --- | --- | --- | --- | --- | --- | --- |
