@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 Outcome = TypeVar("Outcome")
 
+# Why a collector has no connection although connecting works: nobody else says so.
+OWN_REASONS = frozenset({"connection_lost", "pool_exhausted"})
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -166,37 +169,55 @@ class Collectors:
         """One turn of a collector: its outcome or its failure, on the board, in the metrics and in the log."""
         begun = time.perf_counter()
         error: DatabaseError | None = None
+        cause: Exception | None = None
         try:
             accept(await work())
+        except MissingCapability as failure:
+            error = await self._explained(name, failure)
         except DatabaseError as failure:
             error = failure
-        except Exception as failure:
-            logger.error("%s: unexpected error", name, exc_info=failure)  # noqa: TRY400 -- see above, and no traceback to users
+        except Exception as failure:  # noqa: BLE001 -- a fault in one collector must not end the others
             error = StatementFailed(f"{name}: an unexpected error, see the log", reason="statement_error")
+            cause = failure
         self._own.observe_collector(name, time.perf_counter() - begun, error)
         if error is None:
             self._succeeded(name)
         else:
             failed(error)
-            self._failed(name, error)
+            self._failed(name, error, cause)
 
     def _succeeded(self, name: str) -> None:
         self._conditions.clear(name)
         self._board.update_collector(CollectorStatus(name, success=True, last_success_epoch=time.time()))
         self._board.current = replace(self._board.current, database_up=True)
 
-    def _failed(self, name: str, error: DatabaseError) -> None:
-        if isinstance(error, MissingCapability):
-            self._capabilities.invalidate()
+    async def _explained(self, name: str, error: MissingCapability) -> MissingCapability:
+        """What a statement met, in the words of the check: it names everything that is missing, and what to run."""
+        if error.sqlstate is None:
+            return error
+        self._capabilities.invalidate()
+        try:
+            await self._capabilities.require(name)
+        except MissingCapability as explained:
+            return explained
+        except DatabaseError:
+            pass
+        return error
+
+    def _failed(self, name: str, error: DatabaseError, cause: Exception | None) -> None:
         # What keeps us from connecting is logged by the connector, once for all collectors.
-        if not isinstance(error, DatabaseUnavailable):
-            self._conditions.raise_problem(name, str(error), kind=error.reason)
-        unreachable = isinstance(error, DatabaseUnavailable) or error.reason == "deadline"
+        if not isinstance(error, DatabaseUnavailable) or error.reason in OWN_REASONS:
+            kind = str(error) if isinstance(error, MissingCapability) else error.reason
+            self._conditions.raise_problem(name, str(error), kind=type(cause).__name__ if cause else kind, cause=cause)
+        unavailable = isinstance(error, DatabaseUnavailable) and error.reason != "pool_exhausted"
+        unreachable = unavailable or error.reason == "deadline"
         status = self._board.current.collector(name) or CollectorStatus(name)
         self._board.update_collector(replace(status, success=False, problem=str(error), reason=error.reason))
         self._board.current = replace(self._board.current, database_up=not unreachable)
 
-    def _report_skipped(self, tags: Sequence[str]) -> None:
+    def _report_skipped(self, tags: Sequence[str] | None) -> None:
+        if tags is None:
+            return
         if tags:
             names = ", ".join(repr(tag[:40]) for tag in tags[:3])
             sentence = f"{len(tags)} tags have names too long for the table metrics and are not stored: {names}..."

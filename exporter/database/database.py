@@ -76,6 +76,16 @@ class Database:
         )
         return self._transaction(purpose, begin, seconds, read_only=read_only, for_request=for_request)
 
+    async def ensure_connection(self, purpose: str) -> None:
+        """Open a connection unless one is idle: for a caller whose own limit is shorter than connecting may take.
+
+        A limit that ends an attempt to connect leaves no trace of it: a silent first host would be tried for ever.
+        """
+        async with self._slot(purpose, self.config.statement_timeout_seconds, for_request=False):
+            connection, _ = await self._check_out()
+            self._busy.discard(connection)
+            self._idle.append(connection)
+
     def drop_idle(self) -> None:
         """Terminate the idle connections: after a failover they lead to the wrong server, or to none."""
         while self._idle:
