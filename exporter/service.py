@@ -20,15 +20,19 @@ from exporter.database.connect import Connector
 from exporter.database.database import Database, run_once_more
 from exporter.database.target import Target
 from exporter.errors import DatabaseError, DatabaseTimeout, DatabaseUnavailable, MissingCapability, StatementFailed
+from exporter.fairness.events import EVENTS_REQUIREMENTS, EventLog
 from exporter.fairness.refresh import Refresher
 from exporter.fairness.requirements import requirements as fairness_requirements
 from exporter.fairness.values import FairnessMode, RefreshOutcome, RefreshResult
 from exporter.metrics.collect import Scope
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue import history
+from exporter.queue.history import History
 from exporter.queue.retention import Retention
 from exporter.queue.sampler import Sampler
 from exporter.queue.values import QueueMode, QueueOutcome
+from exporter.readers import Readers
 from exporter.snapshot import Board, CollectorStatus, Snapshot
 from exporter.timer import Timer
 from exporter.web.app import create_app
@@ -61,6 +65,7 @@ class Service:
         self._own = OwnMetrics(lambda: self._database.pool_connections)
         self._requirements: dict[str, tuple[Requirement, ...]] = {}
         self._loops = [*self._fairness_loops(), *self._queue_loops()]
+        self._readers = self._open_readers()
         self._capabilities = CapabilityCheck(self._database, self._requirements, url_schema=lambda: connector.schema)
         self.board = Board(Snapshot(tuple(CollectorStatus(loop.name) for loop in self._loops)))
         self._stopping = False
@@ -86,6 +91,7 @@ class Service:
             page=MetricsPage(self.board, self._own, scope),
             own=self._own,
             config=web,
+            readers=self._readers,
             not_ready=lambda: not_ready_reason(
                 self.board.current, requires_database=web.ready_requires_database, stopping=self._stopping
             ),
@@ -111,8 +117,21 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._readers.close()
         self._database.close()
         logger.info("stopped")
+
+    def _open_readers(self) -> Readers:
+        self._requirements["history"] = history.REQUIREMENTS
+        self._requirements["events"] = EVENTS_REQUIREMENTS
+        return Readers(
+            History(
+                self._database,
+                self.config.web.history_deadline_seconds,
+                require=lambda: self._capabilities.require("history"),
+            ),
+            EventLog(self._database, lambda: self._capabilities.require("events")),
+        )
 
     def _fairness_loops(self) -> list[Loop]:
         config = self.config.fairness

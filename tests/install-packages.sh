@@ -6,6 +6,8 @@ set -u
 missing=""
 command -v promtool >/dev/null || missing="$missing prometheus"
 { command -v pgbouncer || [ -x /usr/sbin/pgbouncer ]; } >/dev/null || missing="$missing pgbouncer"
+command -v node >/dev/null || missing="$missing nodejs"
+command -v npm >/dev/null || missing="$missing npm"
 
 if [ -z "$missing" ]; then
     exit 0

@@ -1,9 +1,9 @@
-"""The web application: its routes, its headers, its measurements. Handlers answer from memory."""
+"""The web application: its routes, its headers, its measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
@@ -12,18 +12,32 @@ from aiohttp.web_urldispatcher import AbstractResource
 from exporter.config import WebConfig
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.known_tags import KnownTags
+from exporter.readers import Readers
 from exporter.snapshot import Board
 from exporter.web import keys
 from exporter.web.errors import answer_errors
+from exporter.web.grafana import GRAFANA_GET_ROUTES, GRAFANA_POST_ROUTES
 from exporter.web.health import healthy, ready
 from exporter.web.landing import landing
 from exporter.web.metrics import metrics
 from exporter.web.paths import parse_route_prefix, path_pattern
+from exporter.web.queue_api import QUEUE_ROUTES
+from exporter.web.windmill_api import WINDMILL_ROUTES
 
 MAX_BODY_BYTES = 1024**2
 OTHER_ROUTES = "other"
 
-GET_ROUTES = {"/": landing, "/metrics": metrics, "/-/healthy": healthy, "/-/ready": ready}
+GET_ROUTES: dict[str, Handler] = {
+    "/": landing,
+    "/metrics": metrics,
+    "/-/healthy": healthy,
+    "/-/ready": ready,
+    **WINDMILL_ROUTES,
+    **QUEUE_ROUTES,
+    **GRAFANA_GET_ROUTES,
+}
+POST_ROUTES: dict[str, Handler] = {**GRAFANA_POST_ROUTES}
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -41,23 +55,34 @@ def create_app(
     page: MetricsPage,
     own: OwnMetrics,
     config: WebConfig,
+    readers: Readers,
     not_ready: Callable[[], str | None],
+    clock: Callable[[], float] = monotonic,
 ) -> web.Application:
     """The application. `not_ready` says in one sentence why this replica is not ready, or None.
+
+    `readers` is for what is not in memory; `clock` (monotonic seconds) ages what is.
 
     Raises `ConfigError` for a route prefix that cannot be one.
     """
     prefix = parse_route_prefix(config.route_prefix)
     app = web.Application(middlewares=[measure, answer_errors], client_max_size=MAX_BODY_BYTES)
     routes: dict[AbstractResource | None, str] = {}
-    for path, handler in GET_ROUTES.items():
+    for path in GET_ROUTES | POST_ROUTES:
         resource = app.router.add_resource(path_pattern(prefix + path))
-        resource.add_route(hdrs.METH_GET, handler)
-        resource.add_route(hdrs.METH_HEAD, handler)
+        if path in GET_ROUTES:
+            resource.add_route(hdrs.METH_GET, GET_ROUTES[path])
+            resource.add_route(hdrs.METH_HEAD, GET_ROUTES[path])
+        if path in POST_ROUTES:
+            resource.add_route(hdrs.METH_POST, POST_ROUTES[path])
         routes[resource] = path
     app[keys.BOARD] = board
     app[keys.METRICS_PAGE] = page
     app[keys.OWN_METRICS] = own
+    app[keys.READERS] = readers
+    app[keys.KNOWN_TAGS] = KnownTags(readers.history.tags, clock)
+    app[keys.HISTORY_DEADLINE_SECONDS] = config.history_deadline_seconds
+    app[keys.MONOTONIC] = clock
     app[keys.NOT_READY] = not_ready
     app[keys.PREFIX] = prefix
     app[keys.ROUTES] = routes

@@ -7,6 +7,7 @@ import logging
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
+from exporter.errors import BadRequest, DatabaseError, ExporterError, StatementFailed, TooManyRows
 from exporter.web.answers import error_answer
 
 logger = logging.getLogger(__name__)
@@ -30,9 +31,31 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         code, message = _KNOWN.get(error.status, ("refused", f"The request was refused: {error.reason}."))
         allowed = {str(hdrs.ALLOW): error.headers[hdrs.ALLOW]} if hdrs.ALLOW in error.headers else None
         return error_answer(error.status, code, message, headers=allowed)
+    except ExporterError as error:
+        return _known_trouble(request, error)
     except Exception as error:  # noqa: BLE001  # the last stop: a fault in one handler must not show its inside
         _log(request, logging.ERROR, 500, error)
         return error_answer(500, "internal", "The exporter failed to answer; its log says why.")
+
+
+class NotReady(ExporterError):
+    """There is no reading, or it is too old to be shown; the text says why."""
+
+
+def _known_trouble(request: web.Request, error: ExporterError) -> web.Response:
+    """A sentence of ours. What keeps the database from answering is in the log already, once, by its collectors."""
+    level = logging.WARNING if isinstance(error, StatementFailed) else logging.INFO
+    match error:
+        case BadRequest():
+            status, code = 400, "bad_request"
+        case TooManyRows():
+            status, code = 413, "too_many_rows"
+        case DatabaseError():
+            status, code = 503, error.reason
+        case _:
+            status, code = 503, "not_ready"
+    _log(request, level, status, error if level > logging.INFO else None)
+    return error_answer(status, code, str(error))
 
 
 def _log(request: web.Request, level: int, status: int, error: Exception | None = None) -> None:

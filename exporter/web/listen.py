@@ -54,7 +54,8 @@ async def start_listening(app: web.Application, address: ListenAddress) -> Liste
     """Serve `app`, made by `create_app`, on `address`. Raises `ConfigError` when it cannot be bound."""
     sockets = bind(address)
     # No access log: probes and scrapes would fill it. What fails is logged where it is answered.
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    # Cancelled handlers: a client that hangs up leaves no query running.
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, handler_cancellation=True)
     await runner.setup()
     for bound in sockets:
         await web.SockSite(runner, bound, backlog=BACKLOG).start()

@@ -8,15 +8,30 @@ from dataclasses import dataclass, field
 
 from aiohttp import ClientSession, web
 
-from exporter.config import WebConfig
+from exporter.config import DatabaseConfig, WebConfig
+from exporter.database.database import Connection, Database
+from exporter.errors import DatabaseUnavailable
+from exporter.fairness.events import EventLog
 from exporter.fairness.values import FairnessMode
 from exporter.metrics.collect import Scope
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.history import History
+from exporter.readers import Readers
 from exporter.snapshot import Board
 from exporter.web.app import create_app
 from exporter.web.listen import Listener, parse_listen_address, start_listening
 from tests.metrics.scenes import MONOTONIC, full_snapshot, own_metrics
+
+
+async def no_database() -> Connection:
+    """Connects to nothing."""
+    raise DatabaseUnavailable("there is no database", reason="unreachable")
+
+
+def readers_of(database: Database) -> Readers:
+    """What the product reads from `database` on a request."""
+    return Readers(History(database), EventLog(database))
 
 
 @dataclass
@@ -26,12 +41,21 @@ class Service:
     board: Board = field(default_factory=lambda: Board(full_snapshot()))
     own: OwnMetrics = field(default_factory=own_metrics)
     config: WebConfig = field(default_factory=WebConfig)
+    readers: Readers = field(default_factory=lambda: readers_of(Database(no_database, DatabaseConfig())))
     reason: str | None = None
 
     def app(self) -> web.Application:
         """The application; the clock of its page stands still."""
         page = MetricsPage(self.board, self.own, Scope(FairnessMode.ENFORCE), lambda: MONOTONIC)
-        return create_app(board=self.board, page=page, own=self.own, config=self.config, not_ready=lambda: self.reason)
+        return create_app(
+            board=self.board,
+            page=page,
+            own=self.own,
+            config=self.config,
+            readers=self.readers,
+            not_ready=lambda: self.reason,
+            clock=lambda: MONOTONIC,
+        )
 
 
 @asynccontextmanager

@@ -1,0 +1,79 @@
+"""The latest transitions into and out of the capped set, from both of Windmill's audit tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from exporter.database.capabilities import Requirement
+from exporter.database.database import Database
+from exporter.database.statement import Statement
+from exporter.database.stored_json import decode_json
+from exporter.errors import DatabaseTimeout
+from exporter.fairness.audit import CAPPED, UNCAPPED
+from exporter.single_flight import SingleFlight
+
+DEADLINE_SECONDS: Final = 10.0
+EVENTS: Final = Statement.load("exporter.fairness", "events.sql")
+COLUMNS: Final = ("workspace_id", "id", "timestamp", "operation", "resource", "parameters")
+EVENTS_REQUIREMENTS: Final = tuple(
+    Requirement(table, select=COLUMNS, operations=(CAPPED, UNCAPPED)) for table in ("audit_partitioned", "audit")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One transition: when (epoch seconds), `workspace_fairness.capped` or `.uncapped`, whose, and its details."""
+
+    at: float
+    operation: str
+    workspace: str
+    parameters: Mapping[str, object] | None
+
+
+class EventLog:
+    """The audit log as requests read it: identical ones at one moment share one query.
+
+    `require` raises where the database does not offer `EVENTS_REQUIREMENTS`: hidden rows would look like a log without
+    transitions.
+    """
+
+    def __init__(self, database: Database, require: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._database = database
+        self._require = require
+        self._flights = SingleFlight()
+
+    async def latest(self) -> tuple[Event, ...]:
+        """The latest 200 caps and the latest 200 uncaps, newest first. Raises `DatabaseError` within 10 s."""
+        return await self._flights.run("events", self._read)
+
+    async def close(self) -> None:
+        """Cancel whatever is still read."""
+        await self._flights.close()
+
+    async def _read(self) -> tuple[Event, ...]:
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS) as deadline:
+                if self._require is not None:
+                    await self._require()
+                return await events(self._database)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            text = f"fairness events: no answer within {DEADLINE_SECONDS:g} s"
+            raise DatabaseTimeout(text, reason="deadline") from None
+
+
+async def events(database: Database) -> tuple[Event, ...]:
+    """The latest 200 caps and the latest 200 uncaps, newest first. Raises `DatabaseError`."""
+    async with database.transaction("fairness events", for_request=True) as transaction:
+        rows = await transaction.fetch(EVENTS)
+    return tuple(Event(row["at"], row["operation"], row["workspace"], _parameters(row["parameters"])) for row in rows)
+
+
+def _parameters(text: str | None) -> Mapping[str, object] | None:
+    """The details as Windmill writes them, an object; None for anything else."""
+    found = None if text is None else decode_json(text)
+    return found if isinstance(found, dict) else None
