@@ -38,7 +38,9 @@ def shown(library: GrafanaData, panel: Any, rows: list[list[list[Any]]]) -> Any:
 @pytest.mark.parametrize("panel", TABLES, ids=lambda panel: str(panel["title"]))
 def test_a_table_has_a_row_for_each_label_and_a_column_for_each_query(panel: Any, library: GrafanaData) -> None:
     """Also where a query knows nothing of a label."""
-    rows = [[["a", number], *([["b", 10 * number]] if number % 2 == 0 else [])] for number in range(len(panel["targets"]))]
+    rows = [
+        [["a", number], *([["b", 10 * number]] if number % 2 == 0 else [])] for number in range(len(panel["targets"]))
+    ]
     columns = shown(library, panel, rows)["columns"]
     titles = [override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]]
     assert [title for title, _ in columns] == titles
