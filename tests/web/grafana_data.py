@@ -58,21 +58,25 @@ class GrafanaData:
 
     def read(self, answer: bytes) -> Read:
         """Read the body of an answer of `/grafana/query`."""
+        read = self.run(SOURCES / "read_answer.cjs", answer)
+        frames = [
+            Frame(each["name"], each["refId"], each["notices"], [Field(**field) for field in each["fields"]])
+            for each in read["frames"]
+        ]
+        return Read(frames, [Field(**field) for field in read["joined"] or ()])
+
+    def run(self, script: Path, given: bytes) -> Any:
+        """What a script that uses the library prints as JSON, when it is given that on stdin."""
         run = subprocess.run(
-            ["node", SOURCES / "read_answer.cjs"],
-            input=answer,
+            ["node", script],
+            input=given,
             env={**os.environ, "NODE_PATH": str(self._directory / "node_modules")},
             capture_output=True,
             timeout=READ_SECONDS,
             check=False,
         )
         assert run.returncode == 0, run.stderr.decode()
-        read = json.loads(run.stdout)
-        frames = [
-            Frame(each["name"], each["refId"], each["notices"], [Field(**field) for field in each["fields"]])
-            for each in read["frames"]
-        ]
-        return Read(frames, [Field(**field) for field in read["joined"] or ()])
+        return json.loads(run.stdout)
 
 
 def install() -> GrafanaData:
