@@ -1,4 +1,4 @@
-"""The command line: `run` (default), `check-config`, `demo`.
+"""The command line: `run` (default), `check-config`, `check-database`, `demo`.
 
 Exit codes: 0 done, 1 failed, 2 the command line or the configuration cannot be used (each problem on a line of stderr).
 Only what a command needs is imported, so that the sidecar starts fast.
@@ -76,10 +76,26 @@ def check_config(arguments: Sequence[str]) -> int:
         url_warnings = target().warnings
     except DatabaseUnavailable as error:
         url_warnings = (f"{error}; the service retries",)
-    for warning in (*loaded.warnings, *url_warnings, *_ignored_variables(os.environ)):
-        print(f"warning: {warning}", file=sys.stderr)
+    _print_warnings((*loaded.warnings, *url_warnings))
     print("the configuration is valid")
     return EXIT_OK
+
+
+def check_database(arguments: Sequence[str]) -> int:
+    """Report what the database offers to the configured modes and what it lacks. Writes nothing, retries nothing."""
+    loaded, target = _load(arguments)
+    _print_warnings((*loaded.warnings, *target().warnings))
+
+    import asyncio
+
+    from exporter.check_database import survey
+    from exporter.check_report import render
+
+    # Whoever cannot connect is told so by the error; the connector's log lines would say it twice.
+    logging.getLogger("exporter").addHandler(logging.NullHandler())
+    found = asyncio.run(survey(loaded.config, target))
+    print(render(found))
+    return EXIT_OK if found.complete else EXIT_FAILED
 
 
 def demo(arguments: Sequence[str]) -> int:
@@ -93,7 +109,12 @@ def demo(arguments: Sequence[str]) -> int:
     return run_demo(parser.parse_args(arguments))
 
 
-COMMANDS = MappingProxyType({"run": run, "check-config": check_config, "demo": demo})
+COMMANDS = MappingProxyType({"run": run, "check-config": check_config, "check-database": check_database, "demo": demo})
+
+
+def _print_warnings(warnings: Sequence[str]) -> None:
+    for warning in (*warnings, *_ignored_variables(os.environ)):
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _load(arguments: Sequence[str]) -> tuple[LoadedConfig, Callable[[], Target]]:

@@ -23,9 +23,10 @@ DESCRIPTION = """\
 Per-workspace fairness and queue metrics of a Windmill database, for Prometheus and Grafana.
 
 commands:
-  run            serve metrics; the default
-  check-config   report every problem of the configuration and exit
-  demo           a simulated cluster on an embedded PostgreSQL; see demo --help
+  run             serve metrics; the default
+  check-config    report every problem of the configuration and exit
+  check-database  report what the database lacks, with the GRANT that cures it
+  demo            a simulated cluster on an embedded PostgreSQL; see demo --help
 
 Everything runs on DATABASE_URL alone (or DATABASE_URL_FILE, which wins). Each flag is also a variable
 (--metrics.max-tags: WINDMILL_EXPORTER_METRICS_MAX_TAGS) and a key of the file (metrics.max_tags).
@@ -75,7 +76,7 @@ def parse_flags(arguments: Sequence[str]) -> Mapping[str, str]:
 
 def _build_parser() -> Parser:
     parser = Parser(PROGRAM, DESCRIPTION)
-    parser.usage = "%(prog)s [run | check-config | demo] [--flag=value ...]"
+    parser.usage = "%(prog)s [run | check-config | check-database | demo] [--flag=value ...]"
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.add_argument(
         "--config.file",

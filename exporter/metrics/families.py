@@ -78,15 +78,20 @@ ADMISSION = _gauge(
     unit="ratio",
 )
 TARGET_SHARE = _gauge(
-    "windmill_fairness_target_share_ratio", "Share that the capped workspaces should have together.", unit="ratio"
+    "windmill_fairness_target_share_ratio",
+    "Share that the capped workspaces get together while the others want all the rest.",
+    unit="ratio",
 )
 EXPECTED_SHARE = _gauge(
     "windmill_fairness_expected_share_ratio",
-    "Share of the capped workspaces that the admission probability should give by the share equation.",
+    "Share that the admission probability gives the capped workspaces while the others want all the rest.",
     unit="ratio",
 )
 CAPPED_SHARE = _gauge(
-    "windmill_fairness_capped_share_ratio", "Share that the capped workspaces really have together.", unit="ratio"
+    "windmill_fairness_capped_share_ratio",
+    "Share that the capped workspaces really have together. Above the target is right while the others leave workers "
+    "over.",
+    unit="ratio",
 )
 MEAN_SERVICE = _gauge(
     "windmill_fairness_mean_service_seconds",
@@ -99,7 +104,12 @@ SETTING = _gauge(
     "Settings in force: enabled, max_percent, duration_seconds, min_total_worker_seconds.",
     "name",
 )
-STATE = _gauge("windmill_fairness_state", "1 for the present state of fairness, 0 for the others.", "state")
+STATE = _gauge(
+    "windmill_fairness_state",
+    "1 for the present state: off (our mode), disabled (by Windmill's setting), idle (below the floor), fair (nobody "
+    "over the cap), capping, stale (enabled, but nobody refreshed the decision for 60 s), failed (our last refresh).",
+    "state",
+)
 PAYLOAD_UPDATED = _gauge(
     "windmill_fairness_payload_updated_timestamp_seconds",
     "When the stored decision was made, by the clock of the database.",

@@ -45,6 +45,12 @@ SAMPLE_REQUIREMENTS: Final = (
 )
 
 
+def requirements(config: QueueConfig) -> tuple[Requirement, ...]:
+    """Everything that the collector `queue` needs under `config`; nothing when it is off."""
+    by_mode = {QueueMode.OFF: (), QueueMode.SAMPLE: SAMPLE_REQUIREMENTS}
+    return by_mode.get(config.mode, OBSERVE_REQUIREMENTS)
+
+
 class Sampler:
     """One tick at a time; the caller keeps the cadence of `interval_seconds` and checks `requirements` first.
 
@@ -68,7 +74,7 @@ class Sampler:
         self._backlog_at: dict[str, float] = {}
         self._counted_until: float | None = None
         self.interval_seconds = config.interval_seconds
-        self.requirements = SAMPLE_REQUIREMENTS if config.mode is QueueMode.SAMPLE else OBSERVE_REQUIREMENTS
+        self.requirements = requirements(config)
 
     async def tick(self) -> QueueOutcome:
         """Run one cycle. Raises `DatabaseError`; what was not committed then is decided anew by the next tick."""
