@@ -142,6 +142,10 @@ class WebConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ready_requires_database: Annotated[
         bool, Meta(description="answer 503 on /-/ready while the database is away or not yet read")
     ] = False
+    history_deadline_seconds: Annotated[
+        float,
+        Meta(ge=3, le=300, description="deadline of a request for stored series; Grafana's proxy gives up at 30 s"),
+    ] = 25.0
 
 
 class LogConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -6,6 +6,7 @@ ever holds a password.
     ExporterError
     ├── ConfigError                 the configuration cannot be used; holds every problem found (exit code 2)
     ├── DemoError                   the demo cannot run here
+    ├── BadWindow                   a request asks for a window of time that is none
     └── DatabaseError               one statement, transaction or connection failed; `reason` is a metric label
         ├── DatabaseUnavailable     no connection: refused, lost, authentication, TLS, backing off
         ├── DatabaseTimeout         a deadline of ours or a limit of the server ended it
@@ -32,6 +33,14 @@ class ConfigError(ExporterError):
 
 class DemoError(ExporterError):
     """The demo cannot run on this machine; the text says why and what to do."""
+
+
+class BadWindow(ExporterError):
+    """The window of time that a request asks for is none; `field` names the bound at fault."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class DatabaseError(ExporterError):

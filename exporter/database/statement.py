@@ -25,6 +25,10 @@ class Statement:
         """This text with another one behind it, such as one more branch of a UNION."""
         return Statement(name, self._template.rstrip() + "\n" + template)
 
+    def with_text(self, placeholder: str, text: str) -> Statement:
+        """Put `text`, which is SQL of this code, in the place of a placeholder once and for all."""
+        return Statement(self.name, self._template.replace("{" + placeholder + "}", text))
+
     def with_relation(self, placeholder: str, relation: str) -> Statement:
         """Name a relation once and for all: `relation` is `name`, in the database's schema, or `schema.name`."""
         schema, name = split_relation(relation, "")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias, TypeVar
 
@@ -15,8 +16,11 @@ from exporter.errors import DatabaseError, DatabaseTimeout, DatabaseUnavailable,
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Result = TypeVar("Result")
+Sink: TypeAlias = Callable[[bytes], Coroutine[object, object, None]]
 
 ROLLBACK_SECONDS = 1.0
+PARAMETER_OR_COMMENT = re.compile(r"\$([1-9])|--[^\n]*")
+QUOTE_TEXTS = "SELECT quote_literal($1::text[])"
 
 # One message: BEGIN and every limit, so that a transaction costs four round trips. A limit that the role already
 # carries is kept where it is lower. SET LOCAL (set_config's third argument) leaves nothing on a pooled connection.
@@ -77,6 +81,23 @@ class Transaction:
         status = await self._run(self.connection.execute(self._text(statement), *arguments))
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
+
+    async def copy(self, statement: Statement, sink: Sink, *arguments: float | Sequence[str]) -> None:
+        """Run `statement` as COPY in binary form; `sink` is awaited with each piece as it arrives, in flat memory.
+
+        COPY takes no parameters: `$1`, `$2` become literals, which for texts the server itself writes.
+        """
+        texts = [list(argument) for argument in arguments if not isinstance(argument, float | int)]
+        quoted = iter([await self._run(self.connection.fetchval(QUOTE_TEXTS, each)) for each in texts])
+        literals = [
+            f"({argument!r}::float8)" if isinstance(argument, float | int) else f"({next(quoted)}::text[])"
+            for argument in arguments
+        ]
+        # Without the comments: a literal in one of them would end it at its first line break.
+        text = PARAMETER_OR_COMMENT.sub(
+            lambda match: literals[int(match[1]) - 1] if match[1] else "", self._text(statement)
+        )
+        await self._run(self.connection.copy_from_query(text, output=sink, format="binary"))
 
     @asynccontextmanager
     async def savepoint(self, name: str) -> AsyncIterator[None]:

@@ -1,0 +1,26 @@
+"""A window read from the database and drawn: the published cases, hostile rows, tags, deadlines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from exporter.database.database import Connection, Database
+from exporter.queue.history import History
+from exporter.queue.samples import Kind
+from exporter.queue.window import RequestedWindow
+from tests.sources import CASES
+
+PUBLISHED: list[dict[str, Any]] = json.loads((CASES / "render.json").read_text())
+
+
+async def test_smoke(database: Database, windmill: Connection) -> None:
+    await windmill.execute(
+        "insert into metrics (id, value, created_at) values ('queue_count_a', '3', now() - interval '100 s'), ('queue_delay_a', '{\"since\": 1700000000}', now() - interval '100 s')"
+    )
+    history = History(database)
+    drawn = await history.series(RequestedWindow(), slots=120, kinds=list(Kind), tags=None)
+    print(drawn)
+    drawn2 = await history.series(RequestedWindow(), slots=120, kinds=[Kind.COUNT], tags=["a", "b'\\\n$1", "\0"])
+    assert list(drawn2.lines[0].vertices)[:-1] == list(drawn.lines[0].vertices)[:-1]
+    await history.close()
