@@ -26,6 +26,7 @@ from exporter.fairness.values import FairnessMode, RefreshOutcome, RefreshResult
 from exporter.metrics.collect import Scope
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.history import History
 from exporter.queue.retention import Retention
 from exporter.queue.sampler import Sampler
 from exporter.queue.values import QueueMode, QueueOutcome
@@ -34,6 +35,8 @@ from exporter.timer import Timer
 from exporter.web.app import create_app
 from exporter.web.health import not_ready_reason
 from exporter.web.listen import Listener, parse_listen_address, start_listening
+from exporter.web.status.past import PastCache, PastReader, PastTransition
+from exporter.web.status.status import StatusPage
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +66,8 @@ class Service:
         self._loops = [*self._fairness_loops(), *self._queue_loops()]
         self._capabilities = CapabilityCheck(self._database, self._requirements, url_schema=lambda: connector.schema)
         self.board = Board(Snapshot(tuple(CollectorStatus(loop.name) for loop in self._loops)))
+        self._history = History(self._database)
+        self._past = PastCache(PastReader(self._history, _no_transitions).read)
         self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
         self._listener: Listener | None = None
@@ -75,19 +80,16 @@ class Service:
     async def start(self) -> None:
         """Open the listener and start every loop. Raises `ConfigError` when the address cannot be used."""
         web = self.config.web
-        scope = Scope(
-            fairness_mode=self.config.fairness.mode,
-            max_workspaces=self.config.metrics.max_workspaces,
-            max_tags=self.config.metrics.max_tags,
-            cluster=self.config.metrics.cluster,
-        )
         app = create_app(
             board=self.board,
-            page=MetricsPage(self.board, self._own, scope),
+            page=MetricsPage(self.board, self._own, _scope(self.config)),
             own=self._own,
             config=web,
             not_ready=lambda: not_ready_reason(
                 self.board.current, requires_database=web.ready_requires_database, stopping=self._stopping
+            ),
+            status_page=StatusPage(
+                self.board, lambda: _scope(self.config), lambda: self.conditions.problems, self._past
             ),
         )
         self._listener = await start_listening(app, parse_listen_address(web.listen_address))
@@ -111,6 +113,8 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._past.close()
+        await self._history.close()
         self._database.close()
         logger.info("stopped")
 
@@ -254,6 +258,19 @@ async def _run(loop: Loop) -> None:
     while True:
         await asyncio.sleep(loop.due_in())
         await loop.turn()
+
+
+def _scope(config: Config) -> Scope:
+    return Scope(
+        fairness_mode=config.fairness.mode,
+        max_workspaces=config.metrics.max_workspaces,
+        max_tags=config.metrics.max_tags,
+        cluster=config.metrics.cluster,
+    )
+
+
+async def _no_transitions() -> tuple[PastTransition, ...]:
+    return ()
 
 
 def _log_deleted(rows: int) -> None:

@@ -16,14 +16,15 @@ from exporter.snapshot import Board
 from exporter.web import keys
 from exporter.web.errors import answer_errors
 from exporter.web.health import healthy, ready
-from exporter.web.landing import landing
 from exporter.web.metrics import metrics
 from exporter.web.paths import parse_route_prefix, path_pattern
+from exporter.web.status.assets import asset_routes
+from exporter.web.status.status import STATUS_PAGE, StatusPage, status
 
 MAX_BODY_BYTES = 1024**2
 OTHER_ROUTES = "other"
 
-GET_ROUTES = {"/": landing, "/metrics": metrics, "/-/healthy": healthy, "/-/ready": ready}
+GET_ROUTES = {"/": status, "/metrics": metrics, "/-/healthy": healthy, "/-/ready": ready, **asset_routes()}
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -42,6 +43,7 @@ def create_app(
     own: OwnMetrics,
     config: WebConfig,
     not_ready: Callable[[], str | None],
+    status_page: StatusPage,
 ) -> web.Application:
     """The application. `not_ready` says in one sentence why this replica is not ready, or None.
 
@@ -59,6 +61,7 @@ def create_app(
     app[keys.METRICS_PAGE] = page
     app[keys.OWN_METRICS] = own
     app[keys.NOT_READY] = not_ready
+    app[STATUS_PAGE] = status_page
     app[keys.PREFIX] = prefix
     app[keys.ROUTES] = routes
     app.on_response_prepare.append(add_headers)
@@ -76,5 +79,8 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    """The headers of every answer."""
+    """The headers of every answer; a page that loads something says so in a policy of its own."""
+    policy = response.headers.get(hdrs.CONTENT_SECURITY_POLICY)
     response.headers.update(HEADERS)
+    if policy is not None:
+        response.headers[hdrs.CONTENT_SECURITY_POLICY] = policy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,7 +16,10 @@ from exporter.metrics.page import MetricsPage
 from exporter.snapshot import Board
 from exporter.web.app import create_app
 from exporter.web.listen import Listener, parse_listen_address, start_listening
-from tests.metrics.scenes import MONOTONIC, full_snapshot, own_metrics
+from exporter.web.status.past import Past, PastCache
+from exporter.web.status.status import StatusPage
+from exporter.web.status.values import Clocks
+from tests.metrics.scenes import MONOTONIC, NOW, full_snapshot, own_metrics
 
 
 @dataclass
@@ -27,11 +30,30 @@ class Service:
     own: OwnMetrics = field(default_factory=own_metrics)
     config: WebConfig = field(default_factory=WebConfig)
     reason: str | None = None
+    conditions: dict[str, str] = field(default_factory=dict)
+    past: Past = field(default_factory=Past)
 
     def app(self) -> web.Application:
         """The application; the clock of its page stands still."""
         page = MetricsPage(self.board, self.own, Scope(FairnessMode.ENFORCE), lambda: MONOTONIC)
-        return create_app(board=self.board, page=page, own=self.own, config=self.config, not_ready=lambda: self.reason)
+        return create_app(
+            board=self.board,
+            page=page,
+            own=self.own,
+            config=self.config,
+            not_ready=lambda: self.reason,
+            status_page=StatusPage(
+                self.board,
+                lambda: Scope(FairnessMode.ENFORCE),
+                lambda: self.conditions,
+                PastCache(self.read_past),
+                lambda: Clocks(MONOTONIC, NOW),
+            ),
+        )
+
+    async def read_past(self, _previous: Past, _tags: Collection[str], _now_ms: int) -> Past:
+        """What the status page knows of the past."""
+        return self.past
 
 
 @asynccontextmanager
