@@ -45,9 +45,9 @@ def shares_section(shares: Shares | None, without: str, note: str) -> Html:
     total = seconds_of_work(shares.total_worker_seconds)
     caption = (
         f"{total} worker-seconds in the last {duration(shares.window_seconds)}, read {ago(shares.read.age_seconds)}. "
-        f"The cap is {percent(shares.cap)}, and counts from {count(shares.floor_worker_seconds)} worker-seconds on."
+        f"The cap of {percent(shares.cap)} (dashed) counts from {count(shares.floor_worker_seconds)} worker-seconds on."
     )
-    head = ("Workspace", "Share", "Worker-seconds", "Waiting", "Longest wait")
+    head = ("Workspace", _cap_label(shares.cap), "Worker-seconds", "Waiting", "Longest wait")
     rows = [_share_row(row, shares.cap) for row in shares.rows]
     if not rows:
         rows = [_row(_cell("No job held a worker.", class_="empty", colspan=5))]
@@ -117,7 +117,7 @@ def _section(key: str, title: str, *children: Child) -> Html:
     return element("section", element("h2", title, id=key), *children, class_=key, aria_labelledby=key)
 
 
-def _table(caption: str, head: Sequence[str], rows: Sequence[Html]) -> Html:
+def _table(caption: str, head: Sequence[Child], rows: Sequence[Html]) -> Html:
     heads = [element("th", title, scope="col", role="columnheader") for title in head]
     return element(
         "table",
@@ -138,7 +138,8 @@ def _cell(*children: Child, label: str | None = None, class_: str | None = None,
 
 
 def _number(text: str, label: str, *, alarming: bool = False) -> Html:
-    return _cell(text, label=label, class_="number alarming" if alarming else "number")
+    weight = " alarming" if alarming else " nought" if text in {"0", NOTHING} else ""
+    return _cell(text, label=label, class_=f"number{weight}")
 
 
 def _badge(colour: str, shape: str, *text: Child) -> Html:
@@ -159,6 +160,13 @@ def _share_row(row: ShareRow, cap: float) -> Html:
         _number(count(row.waiting), "waiting"),
         _number(wait, "longest wait"),
     )
+
+
+def _cap_label(cap: float) -> Html:
+    """Stands above the cap line of every row."""
+    anchor = "start" if cap < 0.15 else "end" if cap > 0.85 else "middle"
+    text = element("text", f"cap {percent(cap)}", x=f"{cap * 100:g}%", y=14, text_anchor=anchor)
+    return joined(element("svg", text, class_="bar", width="100%", height=18), element("span", "Share", class_="ratio"))
 
 
 def _bar(row: ShareRow, cap: float) -> Html:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from exporter.fairness.admission import share_of_admission
 from exporter.fairness.settings import ENABLED
 from exporter.fairness.state import decision_age_seconds
 from exporter.fairness.values import (
@@ -28,6 +29,7 @@ from exporter.web.status.wording import (
     counted,
     duration,
     enumerated,
+    mean,
     percent,
     seconds_of_work,
     shortened,
@@ -51,7 +53,7 @@ def headline(snapshot: Snapshot, fresh: Freshness, clocks: Clocks) -> Sentence:
 
 def remarks(snapshot: Snapshot, fresh: Freshness) -> tuple[Sentence, ...]:
     """What this exporter would do, and what the queue looks like."""
-    found = [_would(snapshot, fresh), _queue(snapshot, fresh)]
+    found = [_expected(snapshot, fresh), _would(snapshot, fresh), _queue(snapshot, fresh)]
     return tuple(sentence for sentence in found if sentence)
 
 
@@ -142,6 +144,25 @@ def _largest(fairness: FairnessSnapshot, reading: FairnessReading) -> Sentence:
     return (Name(shortened(largest.workspace)), f" holds the most, {share} of the workers; the cap is {cap}.")
 
 
+def _expected(snapshot: Snapshot, fresh: Freshness) -> Sentence:
+    """Which share the probability in force leads to, and why, where this exporter's own reading tells."""
+    fairness = snapshot.fairness if fresh.usage and fresh.state is FairnessState.CAPPING else None
+    would = None if fairness is None else fairness.would
+    if (
+        fairness is None
+        or would is None
+        or frozenset(would.payload.overloaded) != frozenset(fairness.in_force.overloaded)
+    ):
+        return ()
+    capped, uncapped = would.capped_service.mean_seconds, would.uncapped_service.mean_seconds
+    if capped is None or uncapped is None:
+        return ()
+    share = share_of_admission(fairness.in_force.admission_ppm / ADMIT_ALL_PPM, capped, uncapped)
+    its, gets = ("Their", "they get") if len(fairness.in_force.overloaded) > 1 else ("Its", "it gets")
+    means = f"{its} jobs take {mean(capped)} on average and others take {mean(uncapped)}"
+    return (f"{means}: at this probability {gets} {percent(share)} of the workers while others can use the rest.",)
+
+
 def _would(snapshot: Snapshot, fresh: Freshness) -> Sentence:
     """What this exporter would decide where its decision is not the one in force."""
     fairness = snapshot.fairness if fresh.usage else None
@@ -183,7 +204,7 @@ def _queue(snapshot: Snapshot, fresh: Freshness) -> Sentence:
     if not heads:
         return (f"{beginning}.",)
     since, longest = min(heads)
-    parts: Sentence = (f"{beginning}; the longest head delay is {duration(reading.read_at - since)}, of ",)
+    parts: Sentence = (f"{beginning}; the longest head delay is {duration(reading.read_at - since)}, in ",)
     unattended = [tag.tag for tag in reading.tags if tag.waiting and not tag.workers]
     if not unattended:
         return (*parts, Name(shortened(longest)), ".")

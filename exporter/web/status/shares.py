@@ -10,8 +10,8 @@ from exporter.metrics.fairness import shows_would
 from exporter.queue.values import QueueReading, WorkspaceWait
 from exporter.web.status.values import Clocks, Mark, Moment, ShareRow, Shares
 
-# Rows that change places at every look cannot be read: within five points of each other they stand by name.
-CALM_SHARE = 0.05
+# Rows that change places at every look cannot be read: within ten points of each other they stand by name.
+CALM_SHARE = 0.1
 
 
 def shares(snapshot: FairnessSnapshot, queue: QueueReading | None, clocks: Clocks, limit: int) -> Shares | None:

@@ -100,6 +100,13 @@ def duration(seconds: float) -> str:
     return f"{whole}\u00a0s"
 
 
+def mean(seconds: float) -> str:
+    """A mean duration, which may be short: `0.1 s`, `3.4 s`, `34 s`, `2 min 5 s`."""
+    if seconds >= 9.95:
+        return duration(seconds)
+    return f"{seconds:.1f}".removesuffix(".0") + "\u00a0s" if seconds >= 0.95 else f"{max(seconds, 0.001):.1g}\u00a0s"
+
+
 def ago(seconds: float) -> str:
     """`just now`, `8 s ago`, `3 min ago`, `2 h ago`: the largest unit."""
     if seconds < 1:
@@ -114,10 +121,11 @@ def utc(epoch_seconds: float) -> datetime:
 
 
 def clock(epoch_seconds: float, age_seconds: float, *, exact: bool = False) -> str:
-    """`02:14 UTC`, `02:14:05 UTC` when `exact`; with the date when it is half a day ago or more."""
+    """`02:14 UTC`, `02:14:05 UTC` when `exact`, `14 Jan 02:14 UTC` when it is half a day ago or more."""
     at = utc(epoch_seconds)
-    text = f"{at:%H:%M:%S}" if exact else f"{at:%H:%M}"
-    return f"{text}\u00a0UTC" if abs(age_seconds) < DAY / 2 else f"{at.day}\u00a0{at:%b} {text}\u00a0UTC"
+    if abs(age_seconds) >= DAY / 2:
+        return f"{at.day}\u00a0{at:%b} {at:%H:%M}\u00a0UTC"
+    return f"{at:%H:%M:%S}\u00a0UTC" if exact else f"{at:%H:%M}\u00a0UTC"
 
 
 def _escape(character: str) -> str:
