@@ -183,12 +183,9 @@ def _would_do(condition: str, fairness: FairnessSnapshot, reading: FairnessReadi
     capped = would.payload.overloaded
     if not capped:
         return (f"{condition}nobody would be capped now.",)
-    which = ", which hold " if len(capped) > 1 else ", which holds "
-    share = _holds(capped, reading).partition(" ")[2]
     cap = f"{fairness.settings.max_percent}\u00a0%"
-    chance = percent(would.admission)
-    ending = f"would be capped at {cap} and admitted with probability {chance}."
-    return (condition, *_names(capped), f"{which}{share}, {ending}")
+    ending = f"would be capped at {cap} and admitted with probability {percent(would.admission)}."
+    return (condition, *_names(capped), f", which {_holds(capped, reading)}, {ending}")
 
 
 def _queue(snapshot: Snapshot, fresh: Freshness) -> Sentence:
