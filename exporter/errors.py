@@ -6,7 +6,9 @@ ever holds a password.
     ExporterError
     ├── ConfigError                 the configuration cannot be used; holds every problem found (exit code 2)
     ├── DemoError                   the demo cannot run here
-    ├── BadWindow                   a request asks for a window of time that is none
+    ├── BadRequest                  a request asks for what cannot be; `field` names what is at fault
+    │   └── BadWindow               a window of time that is none
+    ├── TooManyRows                 an answer would not be bounded
     └── DatabaseError               one statement, transaction or connection failed; `reason` is a metric label
         ├── DatabaseUnavailable     no connection: refused, lost, authentication, TLS, backing off
         ├── DatabaseTimeout         a deadline of ours or a limit of the server ended it
@@ -35,12 +37,20 @@ class DemoError(ExporterError):
     """The demo cannot run on this machine; the text says why and what to do."""
 
 
-class BadWindow(ExporterError):
-    """The window of time that a request asks for is none; `field` names the bound at fault."""
+class BadRequest(ExporterError):
+    """A request asks for what cannot be; `field` names the part of it that is at fault."""
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+class BadWindow(BadRequest):
+    """The window of time that a request asks for is none."""
+
+
+class TooManyRows(ExporterError):
+    """An answer would hold more rows than a client can use; the text says what to ask for instead."""
 
 
 class DatabaseError(ExporterError):

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from docs.build import outdated
 from exporter.cli import COMMANDS
 from exporter.config_keys import config_keys
 from tests.sources import PROJECT
@@ -36,3 +37,7 @@ def test_the_first_screen_of_the_readme_names_the_two_commands() -> None:
     first_screen = "\n".join((PROJECT / "README.md").read_text().splitlines()[:20])
     assert "make demo" in first_screen
     assert "make test" in first_screen
+
+
+def test_the_reference_pages_are_what_the_code_says() -> None:
+    assert [path.name for path in outdated()] == []

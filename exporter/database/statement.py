@@ -29,6 +29,10 @@ class Statement:
         """Put `text`, which is SQL of this code, in the place of a placeholder once and for all."""
         return Statement(self.name, self._template.replace("{" + placeholder + "}", text))
 
+    def with_statement(self, placeholder: str, part: Statement) -> Statement:
+        """Put another statement in the place of a placeholder, such as a subquery that several share."""
+        return self.with_text(placeholder, part._template)
+
     def with_relation(self, placeholder: str, relation: str) -> Statement:
         """Name a relation once and for all: `relation` is `name`, in the database's schema, or `schema.name`."""
         schema, name = split_relation(relation, "")

@@ -6,31 +6,38 @@ Nothing here holds the event loop for long: between two series drawn it lets oth
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from exporter.database.capabilities import Requirement
 from exporter.database.database import Database, Transaction
 from exporter.database.statement import Statement
-from exporter.errors import DatabaseTimeout
-from exporter.queue.render import Window, render
+from exporter.errors import BadRequest, DatabaseTimeout
+from exporter.queue.grid import MAX_TAGS, READABLE, GridRow, make_grid, read_grid
+from exporter.queue.render import STALE_SECONDS, Window, render
 from exporter.queue.samples import Kind, split_id
 from exporter.queue.slot_rows import Series, SlotRows
+from exporter.queue.stored import StoredRows, StoredSeries
 from exporter.queue.vertices import Vertices
-from exporter.queue.window import RequestedWindow, resolve
+from exporter.queue.window import MAX_WINDOW_MS, RequestedWindow, resolve
 from exporter.single_flight import SingleFlight
 
-__all__ = ["Drawn", "History", "Kind", "Line", "RequestedWindow"]
+__all__ = ["Drawn", "GridRow", "History", "Kind", "Line", "RequestedWindow", "StoredSeries"]
 
-SERIES = Statement.load("exporter.queue", "series.sql")
-NOW = Statement("now", "SELECT date_part('epoch', now()) AS now")
+NOW: Final = Statement("now", "SELECT date_part('epoch', now()) AS now")
+SERIES_IDS: Final = Statement.load("exporter.queue", "series_ids.sql")
+SERIES: Final = Statement.load("exporter.queue", "series.sql").with_statement("readable", READABLE)
+ALL_SERIES: Final = SERIES.with_text("narrowed", "")
+ONE_KIND: Final = {
+    Kind.COUNT: SERIES.with_text("narrowed", r"AND metrics.id LIKE 'queue\_count\_%'"),
+    Kind.DELAY: SERIES.with_text("narrowed", r"AND metrics.id LIKE 'queue\_delay\_%'"),
+}
+SOME_SERIES: Final = SERIES.with_text("narrowed", "AND metrics.id = ANY ($5)")
 
-ALL_TAGS = SERIES.with_text("narrowed", "")
-SOME_TAGS = SERIES.with_text("narrowed", "AND metrics.id = ANY ($5)")
-
-# The server looks for a client that is gone every so often: without it a query that nobody waits for runs to its end.
+# client_connection_check_interval: without it a query that nobody waits for any more runs to its end.
 PLANNER: Final = MappingProxyType(
     {
         "work_mem": "64MB",
@@ -39,7 +46,11 @@ PLANNER: Final = MappingProxyType(
         "client_connection_check_interval": "500",
     }
 )
+# One hash aggregation, never a sort of every row, whatever the planner believes about the number of series.
+SERIES_PLANNER: Final = MappingProxyType({**PLANNER, "enable_sort": "off"})
 DEADLINE_MARGIN_SECONDS: Final = 2.0
+QUICK_DEADLINE_SECONDS: Final = 10.0
+REQUIREMENTS: Final = (Requirement("metrics", select=("id", "value", "created_at")),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +73,17 @@ class Drawn:
 class History:
     """The stored series of Windmill's table `metrics`. Every method raises `DatabaseError` within the deadline."""
 
-    def __init__(self, database: Database, deadline_seconds: float = 25.0) -> None:
+    def __init__(
+        self,
+        database: Database,
+        deadline_seconds: float = 25.0,
+        *,
+        require: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`require` raises where the database does not offer `REQUIREMENTS`, and finds out where its tables are."""
         self._database = database
         self._deadline_seconds = deadline_seconds
+        self._require = require
         self._flights = SingleFlight()
 
     async def series(
@@ -79,6 +98,25 @@ class History:
         key = ("series", window, slots, wanted, named)
         return await self._flights.run(key, lambda: self._draw(window, slots, wanted, named))
 
+    async def tags(self) -> tuple[str, ...]:
+        """Every tag with stored series, in code point order."""
+        return await self._flights.run("tags", self._list_tags)
+
+    async def grid(
+        self, window: RequestedWindow, step_seconds: float, kind: Kind, tags: Collection[str] | None
+    ) -> tuple[GridRow, ...]:
+        """Means over time and maxima of `window` in equal steps, by time and tag, for `tags` (None: all).
+
+        Raises `BadRequest` too: for more than 1,000 steps, and for more than 50 tags.
+        """
+        named = None if tags is None else frozenset(filter(_can_be_stored, tags))
+        key = ("grid", window, step_seconds, kind, named)
+        return await self._flights.run(key, lambda: self._read_grid(window, step_seconds, kind, named))
+
+    async def stored(self) -> tuple[StoredSeries, ...]:
+        """The readable rows of 14 days by series, in code point order. Raises `TooManyRows` above 200,000."""
+        return await self._flights.run("stored", self._read_stored)
+
     async def close(self) -> None:
         """Cancel whatever is still read."""
         await self._flights.close()
@@ -86,35 +124,66 @@ class History:
     async def _draw(
         self, requested: RequestedWindow, slots: int, kinds: frozenset[Kind], tags: frozenset[str] | None
     ) -> Drawn:
-        async with self._reading("queue history") as transaction:
+        async with (
+            self._deadline(self._deadline_seconds),
+            self._reading("queue history", SERIES_PLANNER) as transaction,
+        ):
             window = resolve(requested, now=await _now(transaction), slots=slots)
             drawing = _Drawing(window)
-            bounds = (window.from_at, window.to_at, window.slot_seconds, [kind.series_id("") for kind in kinds])
-            if tags is None:
-                await transaction.copy(ALL_TAGS, drawing.take, *bounds)
-            elif tags and kinds:
+            bounds = (window.from_at - STALE_SECONDS, window.to_at, window.from_at, window.slot_seconds)
+            if tags is not None:
                 ids = [kind.series_id(tag) for tag in tags for kind in kinds]
-                await transaction.copy(SOME_TAGS, drawing.take, *bounds, ids)
+                if ids:
+                    await transaction.copy(SOME_SERIES, drawing.take, *bounds, ids)
+            elif kinds:
+                statement = ALL_SERIES if len(kinds) > 1 else ONE_KIND[next(iter(kinds))]
+                await transaction.copy(statement, drawing.take, *bounds)
         return Drawn(window, drawing.lines())
 
+    async def _list_tags(self) -> tuple[str, ...]:
+        async with self._deadline(QUICK_DEADLINE_SECONDS), self._reading("queue tags") as transaction:
+            return await _tags(transaction, tuple(Kind))
+
+    async def _read_grid(
+        self, requested: RequestedWindow, step_seconds: float, kind: Kind, tags: frozenset[str] | None
+    ) -> tuple[GridRow, ...]:
+        async with self._deadline(self._deadline_seconds), self._reading("queue grid") as transaction:
+            window = resolve(requested, now=await _now(transaction), slots=1)
+            grid = make_grid(window, step_seconds)
+            wanted = await _tags(transaction, (kind,)) if tags is None else tags
+            if len(wanted) > MAX_TAGS:
+                raise BadRequest(f"tags: expected {MAX_TAGS} at the most, got {len(wanted)}", field="tags")
+            return await read_grid(transaction, grid, kind, wanted)
+
+    async def _read_stored(self) -> tuple[StoredSeries, ...]:
+        async with self._deadline(self._deadline_seconds):
+            rows: StoredRows | None = None
+            more = True
+            while more:
+                async with self._reading("queue rows") as transaction:
+                    if rows is None:
+                        now = await _now(transaction)
+                        rows = StoredRows(now - MAX_WINDOW_MS / 1000, now)
+                    more = await rows.read_page(transaction)
+            assert rows is not None  # noqa: S101
+            return rows.finish()
+
     @asynccontextmanager
-    async def _reading(self, purpose: str) -> AsyncIterator[Transaction]:
-        """A transaction that ends, waiting for a connection included, within the deadline of a request."""
+    async def _deadline(self, seconds: float) -> AsyncIterator[None]:
+        """Everything that a request may take, waiting for a connection included."""
         try:
-            async with asyncio.timeout(self._deadline_seconds) as deadline, self._transaction(purpose) as transaction:
-                yield transaction
+            async with asyncio.timeout(seconds) as deadline:
+                if self._require is not None:
+                    await self._require()
+                yield
         except TimeoutError:
             if not deadline.expired():
                 raise
-            raise DatabaseTimeout(f"{purpose}: no answer within its deadline", reason="deadline") from None
+            raise DatabaseTimeout(f"no answer from the database within {seconds:g} s", reason="deadline") from None
 
-    def _transaction(self, purpose: str) -> AbstractAsyncContextManager[Transaction]:
-        return self._database.transaction(
-            purpose,
-            planner=PLANNER,
-            statement_seconds=self._deadline_seconds - DEADLINE_MARGIN_SECONDS,
-            for_request=True,
-        )
+    def _reading(self, purpose: str, planner: Mapping[str, str] = PLANNER) -> AbstractAsyncContextManager[Transaction]:
+        seconds = self._deadline_seconds - DEADLINE_MARGIN_SECONDS
+        return self._database.transaction(purpose, planner=planner, statement_seconds=seconds, for_request=True)
 
 
 class _Drawing:
@@ -148,6 +217,12 @@ class _Drawing:
 def _can_be_stored(tag: str) -> bool:
     """Whether PostgreSQL could hold `tag` at all; what it could not is no tag, and no error."""
     return "\0" not in tag and not any("\ud800" <= character <= "\udfff" for character in tag)
+
+
+async def _tags(transaction: Transaction, kinds: Collection[Kind]) -> tuple[str, ...]:
+    """The tags of the stored series of these kinds, in code point order."""
+    keys = [split_id(row["id"]) for row in await transaction.fetch(SERIES_IDS)]
+    return tuple(sorted({key[1] for key in keys if key is not None and key[0] in kinds}))
 
 
 async def _now(transaction: Transaction) -> float:
