@@ -20,12 +20,14 @@ from exporter.database.connect import Connector
 from exporter.database.database import Database, run_once_more
 from exporter.database.target import Target
 from exporter.errors import DatabaseError, DatabaseTimeout, DatabaseUnavailable, MissingCapability, StatementFailed
+from exporter.fairness.events import EVENTS_REQUIREMENTS, Event, events
 from exporter.fairness.refresh import Refresher
 from exporter.fairness.requirements import requirements as fairness_requirements
 from exporter.fairness.values import FairnessMode, RefreshOutcome, RefreshResult
 from exporter.metrics.collect import Scope
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.history import REQUIREMENTS as HISTORY_REQUIREMENTS
 from exporter.queue.history import History
 from exporter.queue.retention import Retention
 from exporter.queue.sampler import Sampler
@@ -35,7 +37,7 @@ from exporter.timer import Timer
 from exporter.web.app import create_app
 from exporter.web.health import not_ready_reason
 from exporter.web.listen import Listener, parse_listen_address, start_listening
-from exporter.web.status.past import PastCache, PastReader, PastTransition
+from exporter.web.status.past import PastCache, PastReader
 from exporter.web.status.status import StatusPage
 
 logger = logging.getLogger(__name__)
@@ -62,12 +64,15 @@ class Service:
         connector = Connector(target, config.database)
         self._database = Database(connector, config.database)
         self._own = OwnMetrics(lambda: self._database.pool_connections)
-        self._requirements: dict[str, tuple[Requirement, ...]] = {}
+        self._requirements: dict[str, tuple[Requirement, ...]] = {
+            "history": HISTORY_REQUIREMENTS,
+            "events": EVENTS_REQUIREMENTS,
+        }
         self._loops = [*self._fairness_loops(), *self._queue_loops()]
         self._capabilities = CapabilityCheck(self._database, self._requirements, url_schema=lambda: connector.schema)
         self.board = Board(Snapshot(tuple(CollectorStatus(loop.name) for loop in self._loops)))
-        self._history = History(self._database)
-        self._past = PastCache(PastReader(self._history, _no_transitions).read)
+        self._history = History(self._database, require=lambda: self._capabilities.require("history"))
+        self._past = PastCache(PastReader(self._history, self._events).read)
         self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
         self._listener: Listener | None = None
@@ -117,6 +122,10 @@ class Service:
         await self._history.close()
         self._database.close()
         logger.info("stopped")
+
+    async def _events(self) -> tuple[Event, ...]:
+        await self._capabilities.require("events")
+        return await events(self._database)
 
     def _fairness_loops(self) -> list[Loop]:
         config = self.config.fairness
@@ -267,10 +276,6 @@ def _scope(config: Config) -> Scope:
         max_tags=config.metrics.max_tags,
         cluster=config.metrics.cluster,
     )
-
-
-async def _no_transitions() -> tuple[PastTransition, ...]:
-    return ()
 
 
 def _log_deleted(rows: int) -> None:

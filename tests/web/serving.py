@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -22,6 +22,11 @@ from exporter.web.status.values import Clocks
 from tests.metrics.scenes import MONOTONIC, NOW, full_snapshot, own_metrics
 
 
+async def no_past(_previous: Past, _tags: Collection[str], _now_ms: int) -> Past:
+    """Nothing is known of the past."""
+    return Past()
+
+
 @dataclass
 class Service:
     """What the application is made of, to look at and to change."""
@@ -31,7 +36,7 @@ class Service:
     config: WebConfig = field(default_factory=WebConfig)
     reason: str | None = None
     conditions: dict[str, str] = field(default_factory=dict)
-    past: Past = field(default_factory=Past)
+    read: Callable[[Past, Collection[str], int], Awaitable[Past]] = no_past
 
     def app(self) -> web.Application:
         """The application; the clock of its page stands still."""
@@ -46,14 +51,10 @@ class Service:
                 self.board,
                 lambda: Scope(FairnessMode.ENFORCE),
                 lambda: self.conditions,
-                PastCache(self.read_past),
+                PastCache(self.read),
                 lambda: Clocks(MONOTONIC, NOW),
             ),
         )
-
-    async def read_past(self, _previous: Past, _tags: Collection[str], _now_ms: int) -> Past:
-        """What the status page knows of the past."""
-        return self.past
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from exporter.fairness.audit import CAPPED
 from exporter.fairness.values import FairnessMode
 from exporter.metrics.collect import Scope
 from exporter.metrics.freshness import freshness
@@ -66,11 +67,11 @@ def _database_time(snapshot: Snapshot, clocks: Clocks) -> float:
 
 
 def _transitions(past: Past, snapshot: Snapshot, clocks: Clocks) -> tuple[Transition, ...] | None:
-    if past.transitions is None:
+    if past.events is None:
         return None
     now = _database_time(snapshot, clocks)
-    newest = past.transitions[:MAX_TRANSITIONS]
-    return tuple(Transition(Moment(one.at, now - one.at), one.workspace, one.capped) for one in newest)
+    newest = past.events[:MAX_TRANSITIONS]
+    return tuple(Transition(Moment(one.at, now - one.at), one.workspace, one.operation == CAPPED) for one in newest)
 
 
 def _without_shares(snapshot: Snapshot, scope: Scope, clocks: Clocks) -> str:

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Final, Protocol, TypeVar
 
 from exporter.errors import DatabaseError, DatabaseTimeout
+from exporter.fairness.events import Event
 from exporter.queue.history import Drawn, Kind, RequestedWindow
 from exporter.web.status.advice import BY_REASON
 from exporter.web.status.lines import sparklines
@@ -40,29 +41,20 @@ class SeriesReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PastTransition:
-    """A cap that began or ended at `at`, in epoch seconds of the database."""
-
-    at: float
-    workspace: str
-    capped: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Past:
-    """The last read: the lines by tag, the newest transitions first (None: not known), and what went wrong."""
+    """The last read: the lines by tag, the newest events first (None: not known), and what went wrong."""
 
     lines: Mapping[str, Sparkline] | None = None
-    transitions: tuple[PastTransition, ...] | None = None
+    events: tuple[Event, ...] | None = None
     troubles: tuple[Trouble, ...] = ()
 
 
 class PastReader:
     """Reads both parts, one after the other; a failure of one leaves the other alone. Bounded to 10 s each."""
 
-    def __init__(self, history: SeriesReader, transitions: Callable[[], Awaitable[Sequence[PastTransition]]]) -> None:
+    def __init__(self, history: SeriesReader, events: Callable[[], Awaitable[Sequence[Event]]]) -> None:
         self._history = history
-        self._transitions = transitions
+        self._events = events
 
     async def read(self, previous: Past, tags: Collection[str], now_ms: int) -> Past:
         """The lines of `tags` in the hour before `now_ms` (the database's), and the last transitions.
@@ -71,14 +63,14 @@ class PastReader:
         """
         window = RequestedWindow(from_ms=now_ms - HOUR_MS)
         troubles: list[Trouble] = []
-        lines = transitions = None
+        lines = None
         if tags:
             series = self._history.series(window, slots=SLOTS, kinds=(Kind.COUNT,), tags=tags)
             lines = await _attempt("the lines of the last hour", series, troubles)
-        transitions = await _attempt("the last transitions", self._transitions(), troubles)
+        events = await _attempt("the last transitions", self._events(), troubles)
         return Past(
             lines=None if lines is None else sparklines(lines),
-            transitions=previous.transitions if transitions is None else tuple(transitions),
+            events=previous.events if events is None else tuple(events),
             troubles=tuple(troubles),
         )
 

@@ -6,9 +6,11 @@ import asyncio
 import base64
 import itertools
 import os
-import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,6 @@ from tests.requirements import find_program
 
 START_SECONDS = 30.0
 ANSWER_SECONDS = 15.0
-ENDPOINT = re.compile(r"DevTools listening on (ws://\S+)")
 # Root in a container has no sandbox to offer; the rest keeps the browser from the network and from background work.
 FLAGS = (
     "--headless",
@@ -71,8 +72,10 @@ class Tab:
     async def until(self, expression: str) -> Any:
         """The first true value of an expression."""
         async with asyncio.timeout(ANSWER_SECONDS):
-            while not (value := await self.evaluate(expression)):
+            value = None
+            while not value:
                 await asyncio.sleep(0.05)
+                value = await self.evaluate(expression)
         return value
 
     async def resize(self, width: int, height: int, *, scale: float = 1.0, mobile: bool = False) -> None:
@@ -84,6 +87,15 @@ class Tab:
     async def prefer(self, scheme: str) -> None:
         """`light` or `dark`."""
         await self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    async def before_each_page(self, script: str) -> None:
+        """Run `script` in every page before its own scripts."""
+        await self.send("Page.addScriptToEvaluateOnNewDocument", source=script)
+
+    async def press(self, key: str, code: int) -> None:
+        """Press and let go of one key."""
+        for kind in ("rawKeyDown", "keyUp"):
+            await self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
     async def screenshot(self, *, whole: bool = False) -> bytes:
         """The window, or the whole page, as PNG."""
@@ -119,7 +131,8 @@ class Browser:
         message = {"id": number, "method": method, "params": parameters}
         await self._socket.send_json(message if session is None else {**message, "sessionId": session})
         async with asyncio.timeout(ANSWER_SECONDS):
-            return await answer
+            result: dict[str, Any] = await answer
+        return result
 
     def expect(self, session: str, method: str) -> asyncio.Future[None]:
         """Done when the event comes next."""
@@ -165,50 +178,47 @@ class Browser:
             waiting.set_result(content["result"])
 
 
-@asynccontextmanager
-async def browser(profile: Path) -> AsyncIterator[Browser]:
-    """Chromium with a fresh profile in `profile`; it is gone on leaving."""
+@contextmanager
+def launched(profile: Path) -> Iterator[str]:
+    """Chromium with a fresh profile in `profile`, gone on leaving: the address of its DevTools."""
     program = find_program("chromium")
     if program is None:
         raise BrowserError("chromium is not installed")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(profile), "TZ": "UTC"}
-    child = await asyncio.create_subprocess_exec(
-        program,
-        *FLAGS,
-        f"--user-data-dir={profile / 'profile'}",
-        "about:blank",
-        env=environment,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
+    profile.mkdir(parents=True, exist_ok=True)
+    child = subprocess.Popen(
+        [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+        env={"PATH": os.environ["PATH"], "HOME": str(profile), "TZ": "UTC"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    assert child.stderr is not None
     try:
-        async with asyncio.timeout(START_SECONDS):
-            endpoint = await _endpoint(child.stderr)
-        drain = asyncio.create_task(_drain(child.stderr))
-        async with ClientSession() as session, session.ws_connect(endpoint, max_msg_size=0) as socket:
-            running = Browser(socket)
-            listening = asyncio.create_task(running.listen())
-            yield running
-            await running.send("Browser.close", {})
-            await listening
-        await drain
+        yield _endpoint(child, profile / "DevToolsActivePort")
     finally:
-        if child.returncode is None:
-            child.terminate()
-        await child.wait()
+        # It is the leader of a session of its own: this ends its helpers too.
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
-async def _endpoint(stream: asyncio.StreamReader) -> str:
-    lines: list[str] = []
-    async for line in stream:
-        lines.append(line.decode(errors="replace"))
-        if found := ENDPOINT.search(lines[-1]):
-            return found[1]
-    raise BrowserError("chromium did not start: " + "".join(lines[-10:]))
+@asynccontextmanager
+async def connected(endpoint: str) -> AsyncIterator[Browser]:
+    """A connection to a launched browser."""
+    async with ClientSession() as session, session.ws_connect(endpoint, max_msg_size=0) as socket:
+        browser = Browser(socket)
+        listening = asyncio.create_task(browser.listen())
+        try:
+            yield browser
+        finally:
+            await socket.close()
+            await listening
 
 
-async def _drain(stream: asyncio.StreamReader) -> None:
-    while await stream.read(65_536):
-        pass
+def _endpoint(child: subprocess.Popen[bytes], file: Path) -> str:
+    """The browser writes port and path of its DevTools into a file of its profile once it is up."""
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until and child.poll() is None:
+        lines = file.read_text().splitlines() if file.exists() else []
+        if len(lines) == 2:
+            return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+        time.sleep(0.05)
+    raise BrowserError(f"chromium did not start within {START_SECONDS:g} s (exit code {child.poll()})")

@@ -69,14 +69,14 @@ def made(
     conditions: Mapping[str, str] | None = None,
     past: Past | None = None,
     clocks: Clocks = CLOCKS,
-    **scope: int,
+    max_workspaces: int = 100,
 ) -> Page:
     """The values of the page."""
-    return compose(state, Scope(mode, **scope), conditions or {}, past or Past(), clocks)
+    return compose(state, Scope(mode, max_workspaces), conditions or {}, past or Past(), clocks)
 
 
 class Document(HTMLParser):
-    """A page as an HTML parser sees it: elements with attributes, and the text in each section. Fails when ill-formed."""
+    """A page as a parser sees it: elements with attributes, and the text of each section. Fails when ill-formed."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

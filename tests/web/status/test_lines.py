@@ -19,8 +19,8 @@ def at(minute: float) -> int:
 
 def test_the_line_fills_its_frame_from_the_left_edge_to_the_right_and_its_peak_touches_the_top() -> None:
     line = sparkline([(at(0), 0.0), (at(30), 8.0), (at(60), 4.0)], WINDOW)
-    assert line.points == ((0.0, HEIGHT), (WIDTH / 2, 0.0), (WIDTH, HEIGHT / 2))
-    assert (line.peak, line.peak_at, line.last) == (8.0, 1_000 + 1_800, 4.0)
+    assert list(line.points) == [(0.0, 24.0), (60.0, 0.0), (120.0, 12.0)]
+    assert (line.peak, line.peak_at, line.last) == (8.0, 2_800.0, 4.0)
 
 
 def test_the_first_of_equal_peaks_is_named() -> None:

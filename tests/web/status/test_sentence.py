@@ -20,6 +20,7 @@ from tests.metrics.scenes import MONOTONIC, NOISY, NOW, QUIET, fairness, queue, 
 from tests.web.status.scenes import ENABLED, failing, first_line, further_lines, in_shadow
 
 SHADOW = FairnessMode.SHADOW
+WOULD = "noisy, which holds 72 % of the workers, would be capped at 50 % and admitted with probability 3.5 %."
 
 
 def test_a_capped_workspace_is_named_with_its_share_the_cap_since_when_and_the_probability() -> None:
@@ -47,8 +48,8 @@ def test_without_a_fresh_reading_of_the_cluster_no_share_is_claimed() -> None:
 def test_the_share_that_the_probability_leads_to_is_explained() -> None:
     settings = FairnessSettings(enabled=True, max_percent=60)
     assert further_lines(snapshot(fairness(settings=settings)))[0] == (
-        "Its jobs take 34 s on average and others take 1 s: at this probability it gets 65 % of the workers while others "
-        "can use the rest."
+        "Its jobs take 34 s on average and others take 1 s: at this probability it gets 65 % of the workers "
+        "while others can use the rest."
     )
 
 
@@ -78,10 +79,7 @@ def test_disabled_says_by_what_and_what_would_happen_otherwise() -> None:
     assert first_line(state, SHADOW) == (
         "Nobody is capped: fairness is disabled by Windmill's setting workspace_fairness_enabled."
     )
-    assert further_lines(state, SHADOW) == [
-        "If it were enabled, noisy, which holds 72 % of the workers, would be capped at 50 % and admitted with "
-        "probability 3.5 %."
-    ]
+    assert further_lines(state, SHADOW) == [f"If it were enabled, {WOULD}"]
 
 
 def test_disabled_by_our_own_file_names_the_key() -> None:
@@ -95,10 +93,7 @@ def test_disabled_by_our_own_file_names_the_key() -> None:
 def test_shadow_says_what_it_would_do_beside_another_writer() -> None:
     state = snapshot(in_shadow(payload_age_seconds=1.0))
     assert first_line(state, SHADOW) == "Nobody is capped: noisy holds the most, 72 % of the workers; the cap is 50 %."
-    assert further_lines(state, SHADOW) == [
-        "This exporter only watches; if it decided, noisy, which holds 72 % of the workers, would be capped at 50 % and "
-        "admitted with probability 3.5 %."
-    ]
+    assert further_lines(state, SHADOW) == [f"This exporter only watches; if it decided, {WOULD}"]
 
 
 def test_shadow_that_agrees_with_the_other_writer_says_so() -> None:
@@ -125,7 +120,8 @@ def test_enforcing_says_nothing_of_what_it_would_do() -> None:
 def test_a_stale_decision_holds_nobody_back_and_says_how_old_it_is() -> None:
     state = snapshot(fairness(settings=ENABLED, payload_age_seconds=240.0))
     assert first_line(state) == (
-        "noisy would be capped, but the last decision is 4 min old (07:56 UTC), and after 60 s a decision holds nobody back."
+        "noisy would be capped, but the last decision is 4 min old (07:56 UTC), "
+        "and after 60 s a decision holds nobody back."
     )
     state = snapshot(fairness(settings=ENABLED, payload_age_seconds=240.0, in_force=Payload()))
     assert first_line(state).startswith("Nobody is capped: the last decision is 4 min old")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.web.status import wording
-from exporter.web.status.wording import enumerated, shown_name, shortened, visible
+from exporter.web.status.wording import enumerated, shortened, shown_name, visible
 from tests.web.status.scenes import plain
 
 AT = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC

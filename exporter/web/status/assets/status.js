@@ -20,12 +20,14 @@
       for (const { name, value } of fresh.attributes) {
         if (old.getAttribute(name) !== value) old.setAttribute(name, value);
       }
-      [...fresh.childNodes].forEach((child, position) => {
+      // A list of its own: a node that moves over is no longer among the fresh ones.
+      const children = [...fresh.childNodes];
+      children.forEach((child, position) => {
         const present = old.childNodes[position];
         if (present) morph(present, child);
         else old.append(child);
       });
-      while (old.childNodes.length > fresh.childNodes.length) old.lastChild.remove();
+      while (old.childNodes.length > children.length) old.lastChild.remove();
     }
   };
 
