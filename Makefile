@@ -11,7 +11,7 @@ TEST_ARGS ?=
 help:
 	@echo "make demo   a simulated cluster with the exporter (DEMO_ARGS=\"--seconds 60\")"
 	@echo "make test   every test (TEST_ARGS=\"tests/fairness\")"
-	@echo "make lint   ruff and mypy"
+	@echo "make lint   ruff, mypy, and whether the generated dashboards are current"
 	@echo "make bench  measurements, printed as ratios (BENCH=name for one of them)"
 	@echo "make clean  remove the virtual environment and caches"
 
@@ -26,6 +26,8 @@ lint: $(VENV)/dev.stamp
 	@$(VENV)/bin/ruff format --check --quiet --diff .
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy --no-error-summary
+	@$(VENV)/bin/python -m dashboards.build --check
+	@$(VENV)/bin/python -m deploy.build --check
 	@echo "lint: no complaints"
 
 bench: $(VENV)/dev.stamp

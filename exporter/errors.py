@@ -9,6 +9,7 @@ ever holds a password.
     ├── BadRequest                  a request asks for what cannot be; `field` names what is at fault
     │   └── BadWindow               a window of time that is none
     ├── TooManyRows                 an answer would not be bounded
+    ├── HealthcheckFailed           the running replica does not answer
     └── DatabaseError               one statement, transaction or connection failed; `reason` is a metric label
         ├── DatabaseUnavailable     no connection: refused, lost, authentication, TLS, backing off
         ├── DatabaseTimeout         a deadline of ours or a limit of the server ended it
@@ -51,6 +52,10 @@ class BadWindow(BadRequest):
 
 class TooManyRows(ExporterError):
     """An answer would hold more rows than a client can use; the text says what to ask for instead."""
+
+
+class HealthcheckFailed(ExporterError):
+    """The replica on this host does not answer that it is healthy; the text says what it did instead."""
 
 
 class DatabaseError(ExporterError):

@@ -60,11 +60,16 @@ async def read_queue(transaction: Transaction) -> WholeQueue:
     )
 
 
-async def read_recent_series(transaction: Transaction, counted_until: float | None) -> RecentSeries:
-    """The newest readable sample of every series; unreadable rows are counted after `counted_until` (epoch seconds)."""
+async def read_recent_series(
+    transaction: Transaction, counted_until: float | None, drained_series: int
+) -> RecentSeries:
+    """The newest readable sample of every series, of drained ones only the newest `drained_series` and the last 25 s.
+
+    Unreadable rows are counted after `counted_until` (epoch seconds).
+    """
     last = {}
     unreadable = 0
-    for row in await transaction.fetch(LAST_SAMPLES, counted_until):
+    for row in await transaction.fetch(LAST_SAMPLES, counted_until, drained_series):
         if row["id"] is None:
             unreadable = row["unreadable"]
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 from time import perf_counter
 
@@ -14,8 +16,12 @@ from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
 from exporter.snapshot import Board
 from exporter.web import keys
+from exporter.web.access import Access, ask_for_credentials
+from exporter.web.admission import admission
 from exporter.web.errors import answer_errors
+from exporter.web.fairness import fairness
 from exporter.web.health import healthy, ready
+from exporter.web.lifecycle import reload
 from exporter.web.metrics import metrics
 from exporter.web.paths import parse_route_prefix, path_pattern
 from exporter.web.status.assets import asset_routes
@@ -24,7 +30,15 @@ from exporter.web.status.status import STATUS_PAGE, StatusPage, status
 MAX_BODY_BYTES = 1024**2
 OTHER_ROUTES = "other"
 
-GET_ROUTES = {"/": status, "/metrics": metrics, "/-/healthy": healthy, "/-/ready": ready, **asset_routes()}
+GET_ROUTES = {
+    "/": status,
+    "/metrics": metrics,
+    "/-/healthy": healthy,
+    "/-/ready": ready,
+    "/api/fairness": fairness,
+    "/api/admission": admission,
+    **asset_routes(),
+}
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -44,25 +58,39 @@ def create_app(
     config: WebConfig,
     not_ready: Callable[[], str | None],
     status_page: StatusPage,
+    access: Access | None = None,
+    reload_action: Callable[[], keys.Reload | None] = lambda: None,
+    draw: Callable[[int], int] = random.randrange,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> web.Application:
     """The application. `not_ready` says in one sentence why this replica is not ready, or None.
 
+    `access` holds the users (None: nobody is asked), `reload_action` gives what reloads the configuration (None while
+    that is disabled), `draw(n)` a random integer in 0..n-1, `monotonic` the seconds by which snapshots age.
     Raises `ConfigError` for a route prefix that cannot be one.
     """
     prefix = parse_route_prefix(config.route_prefix)
-    app = web.Application(middlewares=[measure, answer_errors], client_max_size=MAX_BODY_BYTES)
+    app = web.Application(middlewares=[measure, answer_errors, ask_for_credentials], client_max_size=MAX_BODY_BYTES)
     routes: dict[AbstractResource | None, str] = {}
     for path, handler in GET_ROUTES.items():
         resource = app.router.add_resource(path_pattern(prefix + path))
         resource.add_route(hdrs.METH_GET, handler)
         resource.add_route(hdrs.METH_HEAD, handler)
         routes[resource] = path
+    reloading = app.router.add_resource(path_pattern(f"{prefix}/-/reload"))
+    reloading.add_route(hdrs.METH_POST, reload)
+    reloading.add_route(hdrs.METH_PUT, reload)
+    routes[reloading] = "/-/reload"
+    app[keys.ACCESS] = access or Access()
     app[keys.BOARD] = board
+    app[keys.DRAW] = draw
     app[keys.METRICS_PAGE] = page
     app[keys.OWN_METRICS] = own
+    app[keys.MONOTONIC] = monotonic
     app[keys.NOT_READY] = not_ready
     app[STATUS_PAGE] = status_page
     app[keys.PREFIX] = prefix
+    app[keys.RELOAD] = reload_action
     app[keys.ROUTES] = routes
     app.on_response_prepare.append(add_headers)
     return app
@@ -78,9 +106,10 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
     return response
 
 
-async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    """The headers of every answer; a page that loads something says so in a policy of its own."""
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """The headers of every answer. A page that loads things has its own policy; a web config file wins."""
     policy = response.headers.get(hdrs.CONTENT_SECURITY_POLICY)
     response.headers.update(HEADERS)
     if policy is not None:
         response.headers[hdrs.CONTENT_SECURITY_POLICY] = policy
+    response.headers.update(request.app[keys.ACCESS].headers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.web_urldispatcher import AbstractResource
@@ -11,6 +12,15 @@ from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
 from exporter.snapshot import Board
 
+if TYPE_CHECKING:
+    from exporter.web.access import Access
+
+Reload = Callable[[], Awaitable[None]]
+
+ACCESS: web.AppKey[Access] = web.AppKey("access")
+DRAW: web.AppKey[Callable[[int], int]] = web.AppKey("draw")
+MONOTONIC: web.AppKey[Callable[[], float]] = web.AppKey("monotonic")
+RELOAD: web.AppKey[Callable[[], Reload | None]] = web.AppKey("reload")
 BOARD = web.AppKey("board", Board)
 OWN_METRICS = web.AppKey("own_metrics", OwnMetrics)
 METRICS_PAGE = web.AppKey("metrics_page", MetricsPage)

@@ -292,3 +292,19 @@ def test_relations_are_named_with_or_without_their_schema() -> None:
     assert split_relation("global_settings", "public") == ("public", "global_settings")
     assert split_relation("ops.settings", "public") == ("ops", "settings")
     assert quote_relation('ops.set"tings', "public") == '"ops"."set""tings"'
+
+
+async def test_after_a_renewal_no_earlier_connection_is_used_again(database: Database) -> None:
+    """One that is in use ends with its transaction, which itself is not disturbed."""
+    idle = await pid(database)
+    async with database.transaction("test") as transaction:
+        [row] = await transaction.fetch(PID)
+        assert row["pid"] == idle
+        database.renew()
+        assert [dict(row) for row in await transaction.fetch(PID)] == [{"pid": idle}]
+    assert database.pool_connections == {"idle": 0, "busy": 0}
+    fresh = await pid(database)
+    assert fresh != idle
+    database.renew()
+    assert database.pool_connections == {"idle": 0, "busy": 0}
+    assert await pid(database) not in {idle, fresh}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,9 @@ from exporter.metrics.collect import Scope
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
 from exporter.snapshot import Board
+from exporter.web.access import Access
 from exporter.web.app import create_app
+from exporter.web.keys import Reload
 from exporter.web.listen import Listener, parse_listen_address, start_listening
 from exporter.web.status.past import Past, PastCache
 from exporter.web.status.status import StatusPage
@@ -34,6 +37,9 @@ class Service:
     board: Board = field(default_factory=lambda: Board(full_snapshot()))
     own: OwnMetrics = field(default_factory=own_metrics)
     config: WebConfig = field(default_factory=WebConfig)
+    access: Access | None = None
+    reload: Reload | None = None
+    draw: Callable[[int], int] = random.randrange
     reason: str | None = None
     conditions: dict[str, str] = field(default_factory=dict)
     read: Callable[[Past, Collection[str], int], Awaitable[Past]] = no_past
@@ -54,6 +60,10 @@ class Service:
                 PastCache(self.read),
                 lambda: Clocks(MONOTONIC, NOW),
             ),
+            access=self.access,
+            reload_action=lambda: self.reload,
+            draw=self.draw,
+            monotonic=lambda: MONOTONIC,
         )
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from aiohttp import ClientError, ClientSession
+from aiohttp import ClientSession
 
 from exporter.config import WebConfig
 from tests.metrics.scenes import NOW, fairness, queue, snapshot, tag
 from tests.metrics.test_exposition import HOSTILE, writable
-from tests.requirements import find_program
+from tests.prometheus import first_answer, prometheus, query
 from tests.web.serving import Service, listening
 
 CONFIG = """\
@@ -31,50 +26,6 @@ scrape_configs:
 NOT_COUNTED = "up|scrape_.*|windmill_exporter_http_.*"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-@asynccontextmanager
-async def prometheus(folder: Path, target: str, path: str) -> AsyncIterator[ClientSession]:
-    """A running Prometheus that scrapes `path` of `target` every second; a client of its API."""
-    config = folder / "prometheus.yml"
-    config.write_text(CONFIG.format(target=target, path=path))
-    port = free_port()
-    process = await asyncio.create_subprocess_exec(
-        str(find_program("prometheus")),
-        f"--config.file={config}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--log.level=error",
-    )
-    try:
-        async with ClientSession(f"http://127.0.0.1:{port}") as session:
-            yield session
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def query(session: ClientSession, expression: str) -> list[Any]:
-    """The series of an instant query; none while Prometheus is still starting."""
-    try:
-        async with session.get("/api/v1/query", params={"query": expression}) as response:
-            return list(json.loads(await response.text())["data"]["result"])
-    except (ClientError, ValueError, KeyError):
-        return []
-
-
-async def first_answer(session: ClientSession, expression: str) -> list[Any]:
-    """The series of an instant query, as soon as there are any."""
-    for _ in range(150):
-        if series := await query(session, expression):
-            return series
-        await asyncio.sleep(0.2)
-    raise AssertionError(f"no answer to {expression} in 30 s")
-
-
 @pytest.mark.needs("prometheus")
 async def test_prometheus_stores_the_snapshot_as_it_is(tmp_path: Path) -> None:
     """Every hostile tag, every number, every sample and the metadata that only OpenMetrics has."""
@@ -83,7 +34,7 @@ async def test_prometheus_stores_the_snapshot_as_it_is(tmp_path: Path) -> None:
     service.board.current = snapshot(fairness(), queue([tag(name, number) for name, number in tags.items()]))
     async with listening(service.app()) as listener:
         target = listener.urls[0].removeprefix("http://").removesuffix("/exporter")
-        async with prometheus(tmp_path, target, "/exporter/metrics") as session:
+        async with prometheus(tmp_path, CONFIG.format(target=target, path="/exporter/metrics")) as session:
             series = await first_answer(session, "windmill_queue_waiting_jobs")
             assert {each["metric"].get("tag", ""): float(each["value"][1]) for each in series} == tags
             expected = {
