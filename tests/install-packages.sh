@@ -6,6 +6,7 @@ set -u
 missing=""
 command -v promtool >/dev/null || missing="$missing prometheus"
 { command -v pgbouncer || [ -x /usr/sbin/pgbouncer ]; } >/dev/null || missing="$missing pgbouncer"
+command -v chromium >/dev/null || missing="$missing chromium"
 
 if [ -z "$missing" ]; then
     exit 0

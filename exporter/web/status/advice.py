@@ -45,6 +45,7 @@ BY_CONDITION: Mapping[str, str] = MappingProxyType(
         "payload": "Another writer stored something of another shape; the last good decision stays in force.",
         "audit": "Nothing is lost: the rows are written as soon as audit_partitioned takes them.",
         "capped_since": "The role needs SELECT on audit_partitioned, and a policy for the two operations.",
+        "web_config": "Correct the web config file or what it names; it is read again when it changes.",
         "long_tags": "The table metrics takes names of up to 243 characters; shorten the tags to get their history.",
     }
 )

@@ -165,7 +165,7 @@ def _share_row(row: ShareRow, cap: float) -> Html:
 def _cap_label(cap: float) -> Html:
     """Stands above the cap line of every row."""
     anchor = "start" if cap < 0.15 else "end" if cap > 0.85 else "middle"
-    text = element("text", f"cap {percent(cap)}", x=f"{cap * 100:g}%", y=14, text_anchor=anchor)
+    text = element("text", f"cap {percent(cap)}", x=f"{cap * 100:g}%", y=13, text_anchor=anchor)
     return joined(element("svg", text, class_="bar", width="100%", height=18), element("span", "Share", class_="ratio"))
 
 

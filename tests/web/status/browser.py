@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,9 @@ class Tab:
             value = None
             while not value:
                 await asyncio.sleep(0.05)
-                value = await self.evaluate(expression)
+                # Between two documents there is nothing to ask.
+                with suppress(BrowserError):
+                    value = await self.evaluate(expression)
         return value
 
     async def resize(self, width: int, height: int, *, scale: float = 1.0, mobile: bool = False) -> None:

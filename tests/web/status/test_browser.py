@@ -15,12 +15,15 @@ from exporter.fairness.events import Event
 from exporter.fairness.values import WorkspaceUsage
 from exporter.queue.values import WorkspaceWait
 from exporter.snapshot import CollectorStatus, Snapshot
+from exporter.web.access import Access
 from exporter.web.status import html
 from exporter.web.status.past import Past
 from exporter.web.status.values import Sparkline
+from exporter.web.web_config import parse_web_config
 from tests.metrics.scenes import NOISY, NOW, QUIET, fairness, queue, snapshot, tag
+from tests.web.certificates import PASSWORD, USERS
 from tests.web.serving import Service, listening
-from tests.web.status.browser import Browser, Tab, connected, launched
+from tests.web.status.browser import Browser, BrowserError, Tab, connected, launched
 from tests.web.status.scenes import ENABLED
 
 pytestmark = pytest.mark.needs("chromium")
@@ -295,6 +298,27 @@ async def test_it_keeps_itself_current_and_leaves_the_reader_where_he_is(tab: Ta
     assert await tab.evaluate("document.querySelector('#update').hidden")
     assert scene.pages >= 3
     assert tab.complaints == []
+
+
+async def test_it_asks_for_credentials_and_then_loads_and_updates_with_them(
+    browser: Browser, tab: Tab, scene: Scene
+) -> None:
+    access = Access()
+    access.apply(parse_web_config("web.yml", USERS.encode()), public_metrics=False)
+    scene.access = access
+    await tab.before_each_page(FASTER)
+    async with listening(scene.app()) as listener:
+        async with browser.tab() as stranger:
+            with pytest.raises(BrowserError, match="INVALID_AUTH_CREDENTIALS"):
+                await stranger.open(f"{listener.urls[0]}/")
+        # The address holds the password, as after a click on such a link: the page may not fetch that address again.
+        await tab.open(f"{listener.urls[0]}/".replace("//", f"//alice:{PASSWORD}@", 1))
+        assert "noisy holds 72 % of the workers" in await tab.evaluate(TEXT)
+        assert await tab.evaluate("parseFloat(getComputedStyle(document.querySelector('h1')).fontSize)") > 20
+        scene.board.current = Snapshot()
+        await tab.until(f"{TEXT}.includes('Nothing is known yet')")
+        assert tab.complaints == []
+    access.close()
 
 
 async def test_it_rests_while_nobody_sees_it_and_catches_up_at_once(tab: Tab, url: str, scene: Scene) -> None:
