@@ -24,18 +24,19 @@ from exporter.web.errors import answer_errors
 from exporter.web.fairness import fairness
 from exporter.web.grafana import GRAFANA_GET_ROUTES, GRAFANA_POST_ROUTES
 from exporter.web.health import healthy, ready
-from exporter.web.landing import landing
 from exporter.web.lifecycle import reload
 from exporter.web.metrics import metrics
 from exporter.web.paths import parse_route_prefix, path_pattern
 from exporter.web.queue_api import QUEUE_ROUTES
+from exporter.web.status.assets import asset_routes
+from exporter.web.status.status import STATUS_PAGE, StatusPage, status
 from exporter.web.windmill_api import WINDMILL_ROUTES
 
 MAX_BODY_BYTES = 1024**2
 OTHER_ROUTES = "other"
 
 GET_ROUTES: dict[str, Handler] = {
-    "/": landing,
+    "/": status,
     "/metrics": metrics,
     "/-/healthy": healthy,
     "/-/ready": ready,
@@ -44,6 +45,7 @@ GET_ROUTES: dict[str, Handler] = {
     **WINDMILL_ROUTES,
     **QUEUE_ROUTES,
     **GRAFANA_GET_ROUTES,
+    **asset_routes(),
 }
 POST_ROUTES: dict[str, Handler] = {**GRAFANA_POST_ROUTES}
 
@@ -65,6 +67,7 @@ def create_app(
     config: WebConfig,
     readers: Readers,
     not_ready: Callable[[], str | None],
+    status_page: StatusPage,
     access: Access | None = None,
     reload_action: Callable[[], keys.Reload | None] = lambda: None,
     draw: Callable[[int], int] = random.randrange,
@@ -102,6 +105,7 @@ def create_app(
     app[keys.HISTORY_DEADLINE_SECONDS] = config.history_deadline_seconds
     app[keys.MONOTONIC] = monotonic
     app[keys.NOT_READY] = not_ready
+    app[STATUS_PAGE] = status_page
     app[keys.PREFIX] = prefix
     app[keys.RELOAD] = reload_action
     app[keys.ROUTES] = routes
@@ -120,6 +124,9 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """The headers of every answer; those of a web config file win."""
+    """The headers of every answer. A page that loads things has its own policy; a web config file wins."""
+    policy = response.headers.get(hdrs.CONTENT_SECURITY_POLICY)
     response.headers.update(HEADERS)
+    if policy is not None:
+        response.headers[hdrs.CONTENT_SECURITY_POLICY] = policy
     response.headers.update(request.app[keys.ACCESS].headers)
