@@ -100,8 +100,8 @@ async def measure(url: str) -> None:
     await connection.execute(WINDMILL_SCHEMA.read_text())
     await lay_out_history(connection, completed=500_000, live=2_000, queued=20_000, stuck=20_000)
     await connection.execute(OTHER_ROWS)
-    await connection.execute("VACUUM ANALYZE")
     await lay_out_present(connection, recent=7_000, live=0)
+    await connection.execute("VACUUM ANALYZE")
 
     async def connect() -> Connection:
         return await asyncpg.connect(url, statement_cache_size=0)

@@ -27,7 +27,7 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 @cache
-def tests_in(path: str) -> frozenset[str]:
+def names_in(path: str) -> frozenset[str]:
     """The names of the tests in a file, those in classes too."""
     tree = ast.parse((PROJECT / path).read_text())
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -43,7 +43,7 @@ def test_every_case_names_tests_that_exist(case: str) -> None:
     [held] = [held for found, _, held in rows() if found == case]
     named = TEST.findall(held)
     assert named
-    assert [f"{path}::{name}" for path, name in named if name not in tests_in(path)] == []
+    assert [f"{path}::{name}" for path, name in named if name not in names_in(path)] == []
 
 
 def test_a_test_that_names_a_case_names_one_that_exists() -> None:
