@@ -14,9 +14,12 @@ DOCS = Path(__file__).parent
 CONFIGURATION = """\
 # Configuration reference
 
-Everything runs on `DATABASE_URL` alone. A flag wins over a variable, a variable over the file (`--config.file`, or
-`WINDMILL_EXPORTER_CONFIG_FILE`), the file over the default. An empty variable counts as not set. Every mistake is
-reported at once, located, with exit code 2; `windmill-exporter check-config` does only that.
+With Windmill's own role everything runs on `DATABASE_URL` alone; with a [role of our own](database-roles.md) also set
+`fairness.settings_relation: windmill_exporter_settings`.
+
+A flag wins over a variable, a variable over the file (`--config.file`, or `WINDMILL_EXPORTER_CONFIG_FILE`), the file
+over the default. An empty variable counts as not set. Every mistake is reported at once, located, with exit code 2;
+`windmill-exporter check-config` does only that.
 
 Written by `python -m docs.build` from the configuration tree; [config.example.yaml](../config.example.yaml) is the
 same as a file.
