@@ -33,6 +33,8 @@ from exporter.web.app import create_app
 from exporter.web.health import not_ready_reason
 from exporter.web.listen import parse_listen_address
 from exporter.web.server import WATCH_SECONDS, WebServer
+from exporter.web.status.past import PastCache, PastReader
+from exporter.web.status.status import StatusPage
 from exporter.web.web_files import WebFiles
 
 logger = logging.getLogger(__name__)
@@ -79,6 +81,7 @@ class Service:
         self._tasks_changed = asyncio.Event()
         self._collectors = self._make_collectors()
         self._readers = self._make_readers()
+        self._past = PastCache(PastReader(self._readers.history, self._readers.events.latest).read)
 
     @property
     def urls(self) -> Sequence[str]:
@@ -95,6 +98,9 @@ class Service:
             config=web,
             readers=self._readers,
             not_ready=self._not_ready,
+            status_page=StatusPage(
+                self.board, lambda: _scope(self.config), lambda: self.conditions.problems, self._past
+            ),
             access=self._access,
             reload_action=lambda: self.reload if self.config.web.enable_lifecycle else None,
         )
@@ -169,6 +175,7 @@ class Service:
         """Say that we are not ready, finish the answers in flight, end every loop and connection."""
         self._stopping = True
         await self._server.stop()
+        await self._past.close()
         await self._readers.close()
         await _end([*self._serving, *self._collecting])
         self._database.close()

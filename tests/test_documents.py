@@ -17,6 +17,7 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/admission.md",
+    "docs/status-page.md",
     "docs/web-config.md",
 )
 

@@ -46,7 +46,7 @@ class Written:
 
 async def aggregate(database: Database, settings: FairnessSettings, by: str) -> FairnessReading:
     """Read who used how much: one read-only transaction with one statement, without parallel workers."""
-    planner = {"max_parallel_workers_per_gather": "0", "jit": "off"}
+    planner = {"max_parallel_workers_per_gather": "0"}
     async with database.transaction("fairness occupancy", planner=planner) as transaction:
         rows = await transaction.fetch(OCCUPANCY, settings.window_seconds)
     return summed_up(

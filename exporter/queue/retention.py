@@ -20,7 +20,7 @@ BATCH_ROWS: Final = 5000
 MAX_BATCHES: Final = 20
 
 # A bitmap would collect all expired rows of a series for each batch; a scan of the whole table is never right here.
-PLANNER: Final = MappingProxyType({"enable_bitmapscan": "off", "enable_seqscan": "off", "jit": "off"})
+PLANNER: Final = MappingProxyType({"enable_bitmapscan": "off", "enable_seqscan": "off"})
 
 RETENTION_REQUIREMENTS: Final = (
     Requirement("metrics", select=("id", "created_at", "ctid"), delete=True),

@@ -14,6 +14,7 @@ from aiohttp.web_urldispatcher import AbstractResource
 from exporter.config import WebConfig
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.known_tags import KnownTags
 from exporter.readers import Readers
 from exporter.snapshot import Board
 from exporter.web import keys
@@ -21,19 +22,21 @@ from exporter.web.access import Access, ask_for_credentials
 from exporter.web.admission import admission
 from exporter.web.errors import answer_errors
 from exporter.web.fairness import fairness
+from exporter.web.grafana import GRAFANA_GET_ROUTES, GRAFANA_POST_ROUTES
 from exporter.web.health import healthy, ready
-from exporter.web.landing import landing
 from exporter.web.lifecycle import reload
 from exporter.web.metrics import metrics
 from exporter.web.paths import parse_route_prefix, path_pattern
 from exporter.web.queue_api import QUEUE_ROUTES
+from exporter.web.status.assets import asset_routes
+from exporter.web.status.status import STATUS_PAGE, StatusPage, status
 from exporter.web.windmill_api import WINDMILL_ROUTES
 
 MAX_BODY_BYTES = 1024**2
 OTHER_ROUTES = "other"
 
 GET_ROUTES: dict[str, Handler] = {
-    "/": landing,
+    "/": status,
     "/metrics": metrics,
     "/-/healthy": healthy,
     "/-/ready": ready,
@@ -41,8 +44,10 @@ GET_ROUTES: dict[str, Handler] = {
     "/api/admission": admission,
     **WINDMILL_ROUTES,
     **QUEUE_ROUTES,
+    **GRAFANA_GET_ROUTES,
+    **asset_routes(),
 }
-POST_ROUTES: dict[str, Handler] = {}
+POST_ROUTES: dict[str, Handler] = {**GRAFANA_POST_ROUTES}
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -62,6 +67,7 @@ def create_app(
     config: WebConfig,
     readers: Readers,
     not_ready: Callable[[], str | None],
+    status_page: StatusPage,
     access: Access | None = None,
     reload_action: Callable[[], keys.Reload | None] = lambda: None,
     draw: Callable[[int], int] = random.randrange,
@@ -95,8 +101,11 @@ def create_app(
     app[keys.METRICS_PAGE] = page
     app[keys.OWN_METRICS] = own
     app[keys.READERS] = readers
+    app[keys.KNOWN_TAGS] = KnownTags(readers.history.tags, monotonic)
+    app[keys.HISTORY_DEADLINE_SECONDS] = config.history_deadline_seconds
     app[keys.MONOTONIC] = monotonic
     app[keys.NOT_READY] = not_ready
+    app[STATUS_PAGE] = status_page
     app[keys.PREFIX] = prefix
     app[keys.RELOAD] = reload_action
     app[keys.ROUTES] = routes
@@ -115,6 +124,9 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """The headers of every answer; those of a web config file win."""
+    """The headers of every answer. A page that loads things has its own policy; a web config file wins."""
+    policy = response.headers.get(hdrs.CONTENT_SECURITY_POLICY)
     response.headers.update(HEADERS)
+    if policy is not None:
+        response.headers[hdrs.CONTENT_SECURITY_POLICY] = policy
     response.headers.update(request.app[keys.ACCESS].headers)

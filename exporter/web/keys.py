@@ -10,6 +10,7 @@ from aiohttp.web_urldispatcher import AbstractResource
 
 from exporter.metrics.own import OwnMetrics
 from exporter.metrics.page import MetricsPage
+from exporter.queue.known_tags import KnownTags
 from exporter.readers import Readers
 from exporter.snapshot import Board
 
@@ -29,3 +30,5 @@ NOT_READY: web.AppKey[Callable[[], str | None]] = web.AppKey("not_ready")
 PREFIX = web.AppKey("prefix", str)
 ROUTES = web.AppKey("routes", Mapping[AbstractResource | None, str])
 READERS = web.AppKey("readers", Readers)
+KNOWN_TAGS = web.AppKey("known_tags", KnownTags)
+HISTORY_DEADLINE_SECONDS = web.AppKey("history_deadline_seconds", float)

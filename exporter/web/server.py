@@ -83,6 +83,8 @@ class WebServer:
     async def watch(self) -> None:
         """Look at the files, and put them in force when they changed and can be used."""
         self._timer.begin(self._monotonic())
+        if not self._files.is_configured:
+            return
         async with self._adopting:
             if not await asyncio.to_thread(self._files.changed):
                 return

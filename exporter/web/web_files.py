@@ -31,6 +31,11 @@ class WebFiles:
         self._read: Sequence[Identity] = ()
         self._looked_at: Sequence[Identity] = ()
 
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a file at all."""
+        return self._path is not None
+
     def load(self) -> WebSettings:
         """Read everything. Raises `ConfigError` with every problem; that attempt counts for `changed` as well."""
         if self._path is None:

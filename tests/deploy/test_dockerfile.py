@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -127,6 +128,13 @@ async def test_what_the_steps_make_runs_under_a_foreign_uid_and_writes_nothing(
     async with process(environment=environment, command=command, uid=uid) as product:
         page = await eventually(product.url, working("fairness", "queue"))
         assert page.value("windmill_exporter_up") == 1
+        health = read_stages()[-1].only("HEALTHCHECK").words[1:]
+        address = f"--web.listen-address={product.url.removeprefix('http://')}"
+        async with asyncio.timeout(10):
+            asked = await asyncio.create_subprocess_exec(
+                *entry_point, *health, address, env=environment, cwd="/", user=uid, group=uid
+            )
+            assert await asked.wait() == 0
         product.process.send_signal(signal.SIGTERM)
         assert await product.process.wait() == 0
     assert "Traceback" not in product.log

@@ -21,7 +21,17 @@ from exporter.fairness.refresh import Refresher
 from exporter.fairness.values import RefreshResult
 from tests.database.proxy import Mode, TcpProxy
 from tests.database.targets import target_at
-from tests.fairness.replicas import ENFORCE, MakeReplica, audit_rows, enable, make_noisy, nothing_more, stored_payload
+from tests.fairness.replicas import (
+    ENFORCE,
+    SHADOW,
+    MakeReplica,
+    audit_rows,
+    enable,
+    make_noisy,
+    next_tick,
+    nothing_more,
+    stored_payload,
+)
 
 # Two megabytes of text that PostgreSQL stores in a few kilobytes.
 BOMB = json.dumps({"overloaded": ["a" * 2_000_000], "admission_ppm": 1})
@@ -67,6 +77,16 @@ async def test_a_winner_replaces_a_value_that_is_too_long_to_be_read(
     assert await audit_rows(windmill) == [("capped", "noisy")]
 
 
+async def test_what_cannot_be_read_is_counted_once_and_not_every_cycle(
+    windmill: Connection, replica: MakeReplica
+) -> None:
+    await put(windmill, PAYLOAD_ROW, '"text"')
+    shadow = replica(SHADOW)
+    assert [(await next_tick(shadow)).payload_errors for _ in range(3)] == [1, 0, 0]
+    await windmill.execute("UPDATE background_task_state SET value = '[]'")
+    assert [(await next_tick(shadow)).payload_errors for _ in range(2)] == [1, 0]
+
+
 async def test_a_list_without_end_has_an_end_in_the_audit_log(windmill: Connection, replica: MakeReplica) -> None:
     await enable(windmill)
     names = [f"workspace-{number}" for number in range(MAX_READ_WORKSPACES + 500)]
@@ -106,6 +126,20 @@ async def test_a_row_of_another_operation_is_not_ours_to_write(windmill: Connect
     assert (await replica().tick()).audit_failures == 0
     assert await audit_rows(windmill) == [("capped", "noisy")]
     assert await owed_rows(windmill) == []
+
+
+async def test_a_reading_from_the_future_is_not_believed(windmill: Connection, replica: MakeReplica) -> None:
+    """It would stay the newest until that time comes."""
+    await make_noisy(windmill)
+    await replica().tick()
+    await windmill.execute(
+        "UPDATE background_task_state SET value = jsonb_set(value, '{at}', to_jsonb((value ->> 'at')::numeric + 3600)) "
+        f"WHERE name = '{READING_ROW}'"
+    )
+    snapshot = (await replica(SHADOW, name="shadow").tick()).snapshot
+    assert snapshot is not None
+    assert snapshot.reading is not None
+    assert snapshot.reading.by == "shadow"
 
 
 async def test_a_silent_first_host_does_not_hold_a_lone_refresh_up_for_ever(

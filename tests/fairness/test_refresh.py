@@ -215,6 +215,20 @@ async def test_switching_fairness_off_drains_the_cap_once(windmill: Connection, 
     assert {outcome.result for outcome in outcomes} <= {RefreshResult.LOST, RefreshResult.OBSERVED}
 
 
+async def test_while_fairness_is_off_what_is_stored_holds_nobody_back(
+    windmill: Connection, replica: MakeReplica
+) -> None:
+    """At once, before anybody drains it; and beside a Windmill that leaves it stored for ever."""
+    await enable(windmill)
+    await make_noisy(windmill)
+    await replica().tick()
+    await enable(windmill, enabled=False)
+    snapshot = (await replica(SHADOW).tick()).snapshot
+    assert (await stored_payload(windmill))["overloaded"] == ["noisy"]
+    assert snapshot is not None
+    assert snapshot.in_force == DRAINED
+
+
 async def test_a_pin_in_the_file_enables_where_windmill_refuses(windmill: Connection, replica: MakeReplica) -> None:
     await make_noisy(windmill)
     pins = FairnessPins(enabled=True, max_percent=50, duration_secs=10, min_total_jobs=4)
@@ -277,94 +291,6 @@ async def test_where_windmill_wins_the_cycles_the_fleet_shares_a_reading_of_its_
     assert late.reading is not None
     assert late.in_force.admission_ppm == 77
     assert late.refreshed_by is None
-
-
-async def test_what_is_owed_and_known_survives_the_cycles_that_windmill_wins(
-    windmill: Connection, replica: MakeReplica
-) -> None:
-    await enable(windmill)
-    await make_noisy(windmill)
-    await windmill.execute("ALTER TABLE audit_partitioned RENAME TO audit_hidden")
-    first = (await replica().tick()).snapshot
-    assert first is not None
-    await windmill.execute("UPDATE background_task_state SET updated_at = 'epoch' WHERE name LIKE 'windmill_exporter%'")
-    await asyncio.sleep(0.55)
-    await windmill.execute("UPDATE background_task_state SET updated_at = now() WHERE name = 'workspace_fairness'")
-    beside = Cadence(capped=60, idle=60, claim_guard=60, reading=0.5, slack=0.0)
-    outcome = await replica(cadence=beside).tick()
-    assert outcome.result is RefreshResult.OBSERVED
-    assert outcome.snapshot is not None
-    assert outcome.snapshot.in_force_since == first.in_force_since
-    await windmill.execute("ALTER TABLE audit_hidden RENAME TO audit_partitioned")
-    await asyncio.sleep(0.25)
-    last = (await replica().tick()).snapshot
-    assert last is not None
-    assert last.in_force_since == first.in_force_since
-    assert await audit_rows(windmill) == [("capped", "noisy")]
-
-
-async def test_an_audit_row_that_cannot_be_written_is_owed_and_written_late_exactly_once(
-    windmill: Connection, replica: MakeReplica
-) -> None:
-    await enable(windmill)
-    await make_noisy(windmill)
-    await windmill.execute("ALTER TABLE audit_partitioned RENAME TO audit_hidden")
-    first = await replica().tick()
-    assert first.result is RefreshResult.WON
-    assert first.audit_failures == 1
-    assert (await stored_payload(windmill))["overloaded"] == ["noisy"]
-    await asyncio.sleep(0.25)
-    assert (await replica().tick()).audit_failures == 1
-    await windmill.execute("ALTER TABLE audit_hidden RENAME TO audit_partitioned")
-    assert await audit_rows(windmill) == []
-    for _ in range(2):
-        await asyncio.sleep(0.25)
-        assert (await replica().tick()).audit_failures == 0
-    assert await audit_rows(windmill) == [("capped", "noisy")]
-
-
-async def test_a_late_row_keeps_the_time_of_its_transition(windmill: Connection, replica: MakeReplica) -> None:
-    await enable(windmill)
-    await make_noisy(windmill)
-    await windmill.execute("ALTER TABLE audit_partitioned RENAME TO audit_hidden")
-    first = await replica().tick()
-    await windmill.execute("ALTER TABLE audit_hidden RENAME TO audit_partitioned")
-    await asyncio.sleep(0.5)
-    await replica().tick()
-    assert first.snapshot is not None
-    at = await windmill.fetchval("SELECT date_part('epoch', \"timestamp\") FROM audit_partitioned")
-    assert at == pytest.approx(first.snapshot.in_force_since["noisy"], abs=1e-5)
-
-
-async def test_a_missing_partition_never_stops_the_payload(windmill: Connection, replica: MakeReplica) -> None:
-    await enable(windmill)
-    await make_noisy(windmill)
-    partitions = await windmill.fetch(
-        "SELECT inhrelid::regclass::text AS name FROM pg_inherits "
-        "JOIN pg_class p ON p.oid = inhparent WHERE p.relname = 'audit_partitioned'"
-    )
-    for partition in partitions:
-        await windmill.execute(f"DROP TABLE {partition['name']}")
-    first = await replica().tick()
-    assert first.audit_failures == 1
-    assert (await stored_payload(windmill))["overloaded"] == ["noisy"]
-    await windmill.execute("SELECT make_audit_partitions_for_tests()")
-    await asyncio.sleep(0.25)
-    await replica().tick()
-    assert await audit_rows(windmill) == [("capped", "noisy")]
-
-
-async def test_a_late_row_of_a_day_without_a_partition_is_written_at_the_present(
-    windmill: Connection, replica: MakeReplica
-) -> None:
-    await enable(windmill)
-    owed = {"operation": "workspace_fairness.uncapped", "workspace": "old", "at": 1.5e9, "parameters": None}
-    await windmill.execute(
-        "INSERT INTO background_task_state (name, value) VALUES ('windmill_exporter_fairness', $1::text::jsonb)",
-        json.dumps({"version": 1, "owed": [owed]}),
-    )
-    assert (await replica().tick()).audit_failures == 0
-    assert await audit_rows(windmill) == [("uncapped", "old")]
 
 
 async def test_a_cycle_that_takes_too_long_is_ended_and_cools_down(windmill: Connection, replica: MakeReplica) -> None:

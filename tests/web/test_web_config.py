@@ -217,7 +217,7 @@ FILES = st.tuples(
 
 
 @pytest.mark.needs("promtool")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FILES)
 def test_promtool_takes_whatever_is_taken_here(web_config: WebConfigFile, parts: tuple[str, str, str, str]) -> None:
     text = parts[3] + "".join(parts[:3])
