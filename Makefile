@@ -6,13 +6,14 @@ DEMO_ARGS ?=
 BENCH ?= $(patsubst benchmarks/%.py,%,$(wildcard benchmarks/[a-z]*.py))
 TEST_ARGS ?=
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench screenshots clean
 
 help:
 	@echo "make demo   a simulated cluster with the exporter (DEMO_ARGS=\"--seconds 60\")"
 	@echo "make test   every test (TEST_ARGS=\"tests/fairness\")"
 	@echo "make lint   ruff, mypy, and whether the generated dashboards are current"
 	@echo "make bench  measurements, printed as ratios (BENCH=name for one of them)"
+	@echo "make screenshots  the pictures in docs/, taken anew from the demo (needs chromium)"
 	@echo "make clean  remove the virtual environment and caches"
 
 demo: $(VENV)/demo.stamp
@@ -27,10 +28,14 @@ lint: $(VENV)/dev.stamp
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/python -m dashboards.build --check
+	@$(VENV)/bin/python -m deploy.build --check
 	@echo "lint: no complaints"
 
 bench: $(VENV)/dev.stamp
 	@for name in $(BENCH); do echo "== $$name"; $(VENV)/bin/python -m benchmarks.$$name || exit 1; done
+
+screenshots: $(VENV)/dev.stamp
+	@$(VENV)/bin/python -m docs.screenshots
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,8 +21,11 @@ reported at once, located, with exit code 2; `windmill-exporter check-config` do
 Written by `python -m docs.build` from the configuration tree; [config.example.yaml](../config.example.yaml) is the
 same as a file.
 
-| key | flag | variable | default | expected | meaning |
-| --- | --- | --- | --- | --- | --- |
+SIGHUP, and `POST /-/reload` where `web.enable_lifecycle` allows it, read everything again. What needs a restart keeps
+its value until then, and the log names it when it changed.
+
+| key | flag | variable | default | expected | meaning | a change takes effect |
+| --- | --- | --- | --- | --- | --- | --- |
 """
 
 METRICS = """\
@@ -61,7 +64,8 @@ def main() -> int:
 
 def _row(key: Key) -> str:
     flag = "none: process lists show flags" if key.secret else f"`{key.flag}`"
-    cells = (f"`{key.path}`", flag, f"`{key.variable}`", _default(key), key.expected, key.description)
+    effect = "on reload" if key.live else "after a restart"
+    cells = (f"`{key.path}`", flag, f"`{key.variable}`", _default(key), key.expected, key.description, effect)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 

@@ -1,4 +1,4 @@
-"""The command line: `run` (default), `check-config`, `demo`.
+"""The command line: `run` (default), `check-config`, `check-database`, `healthcheck`, `demo`.
 
 Exit codes: 0 done, 1 failed, 2 the command line or the configuration cannot be used (each problem on a line of stderr).
 Only what a command needs is imported, so that the sidecar starts fast.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from exporter.errors import ConfigError, DatabaseUnavailable, ExporterError
+from exporter.errors import ConfigError, DatabaseUnavailable, ExporterError, HealthcheckFailed
 
 if TYPE_CHECKING:
     from exporter.config_loading import LoadedConfig
@@ -64,21 +64,53 @@ def run(arguments: Sequence[str]) -> int:
 
     import asyncio
 
-    from exporter.service import serve
+    from exporter.process import serve
 
-    return asyncio.run(serve(loaded.config, target))
+    return asyncio.run(serve(loaded.config, target, lambda: _load(arguments)))
 
 
 def check_config(arguments: Sequence[str]) -> int:
     """Report what is wrong with the configuration, and what is only worth a warning. Connects to nothing."""
     loaded, target = _load(arguments)
+    from exporter.web.web_files import WebFiles
+
+    WebFiles(loaded.config.web.config.file).load()
     try:
         url_warnings = target().warnings
     except DatabaseUnavailable as error:
         url_warnings = (f"{error}; the service retries",)
-    for warning in (*loaded.warnings, *url_warnings, *_ignored_variables(os.environ)):
-        print(f"warning: {warning}", file=sys.stderr)
+    _print_warnings((*loaded.warnings, *url_warnings))
     print("the configuration is valid")
+    return EXIT_OK
+
+
+def check_database(arguments: Sequence[str]) -> int:
+    """Report what the database offers to the configured modes and what it lacks. Writes nothing, retries nothing."""
+    loaded, target = _load(arguments)
+    _print_warnings((*loaded.warnings, *target().warnings))
+
+    import asyncio
+
+    from exporter.check_database import survey
+    from exporter.check_report import render
+
+    # Whoever cannot connect is told so by the error; the connector's log lines would say it twice.
+    logging.getLogger("exporter").addHandler(logging.NullHandler())
+    found = asyncio.run(survey(loaded.config, target))
+    print(render(found))
+    return EXIT_OK if found.complete else EXIT_FAILED
+
+
+def healthcheck(arguments: Sequence[str]) -> int:
+    """Ask the replica that runs with the same configuration on this host whether it lives; 0 or 1, as Docker wants."""
+    from exporter.healthcheck import ask
+
+    try:
+        loaded, _ = _load(arguments)
+        ask(loaded.config.web)
+    except (ConfigError, HealthcheckFailed) as error:
+        print(error, file=sys.stderr)
+        return EXIT_FAILED
     return EXIT_OK
 
 
@@ -93,7 +125,20 @@ def demo(arguments: Sequence[str]) -> int:
     return run_demo(parser.parse_args(arguments))
 
 
-COMMANDS = MappingProxyType({"run": run, "check-config": check_config, "demo": demo})
+COMMANDS = MappingProxyType(
+    {
+        "run": run,
+        "check-config": check_config,
+        "check-database": check_database,
+        "healthcheck": healthcheck,
+        "demo": demo,
+    }
+)
+
+
+def _print_warnings(warnings: Sequence[str]) -> None:
+    for warning in (*warnings, *_ignored_variables(os.environ)):
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _load(arguments: Sequence[str]) -> tuple[LoadedConfig, Callable[[], Target]]:

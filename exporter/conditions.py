@@ -21,13 +21,19 @@ class Conditions:
         """What is wrong now, for people."""
         return {key: sentence for key, (_, sentence) in self._problems.items()}
 
-    def raise_problem(self, key: str, sentence: str, *, kind: str | None = None) -> None:
-        """Say that `key` has a problem. Logged when it is new or its `kind` (default: the sentence) changed."""
+    def raise_problem(
+        self, key: str, sentence: str, *, kind: str | None = None, cause: BaseException | None = None
+    ) -> None:
+        """Say that `key` has a problem. Logged when it is new or its `kind` (default: the sentence) changed.
+
+        `cause` is logged with its traceback: for what nobody foresaw.
+        """
         identity = sentence if kind is None else kind
         known = self._problems.get(key)
         self._problems[key] = (identity, sentence)
         if known is None or known[0] != identity:
-            logger.warning(sentence, extra={"condition": key})
+            level = logging.WARNING if cause is None else logging.ERROR
+            logger.log(level, sentence, extra={"condition": key}, exc_info=cause)
 
     def clear(self, key: str) -> None:
         """Say that `key` is fine. Logged when it had a problem."""

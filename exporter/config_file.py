@@ -46,39 +46,40 @@ class FileValues:
 def parse_file(file: ConfigFile) -> FileValues:
     """The texts of `file`. Pure, and never raises: what cannot be used is a problem."""
     try:
-        root = _compose(file.content)
-    except _NotYaml as error:
+        root = compose_yaml(file.content)
+    except NotYaml as error:
         return FileValues({}, [f"{file.name}{error}"])
     if root is None or root.tag == NULL_TAG:
         return FileValues({}, [])
     if not isinstance(root, yaml.MappingNode):
-        return FileValues({}, [f"{file.name}: expected keys and values at the top, got {_describe(root)}"])
+        return FileValues({}, [f"{file.name}: expected keys and values at the top, got {describe(root)}"])
     walk = _Walk()
     walk.section(root, "")
     return FileValues(walk.texts, walk.all_problems())
 
 
-class _NotYaml(Exception):
+class NotYaml(Exception):
     """The file has no node graph; the text continues the file's name."""
 
 
-def _compose(content: bytes) -> yaml.Node | None:
+def compose_yaml(content: bytes) -> yaml.Node | None:
+    """The node graph of a YAML file, of which nothing is constructed; None when it is empty. Raises `NotYaml`."""
     if len(content) > MAX_FILE_BYTES:
-        raise _NotYaml(f": larger than {MAX_FILE_BYTES // 1024} KiB")
+        raise NotYaml(f": larger than {MAX_FILE_BYTES // 1024} KiB")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise _NotYaml(f", line {line}: not UTF-8 text") from None
+        raise NotYaml(f", line {line}: not UTF-8 text") from None
     try:
         return yaml.compose(text, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
-        raise _NotYaml(f"{_place(error)}: {_reason(error)}") from None
+        raise NotYaml(f"{_place(error)}: {_reason(error)}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise _NotYaml(f", line {line}: holds the control character U+{ord(text[error.position]):04X}") from None
+        raise NotYaml(f", line {line}: holds the control character U+{ord(text[error.position]):04X}") from None
     except RecursionError:
-        raise _NotYaml(": nested too deeply") from None
+        raise NotYaml(": nested too deeply") from None
 
 
 def suggest(word: str, candidates: Iterable[str]) -> str:
@@ -104,7 +105,7 @@ class _Walk:
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                self._report(f"line {line}: expected a key, got {_describe(key_node)}")
+                self._report(f"line {line}: expected a key, got {describe(key_node)}")
                 continue
             name = key_node.value
             path = prefix + (name if PLAIN_KEY.fullmatch(name) else show(name))
@@ -122,11 +123,11 @@ class _Walk:
         if isinstance(node, yaml.MappingNode):
             self.section(node, path + ".")
         elif node.tag != NULL_TAG:
-            self._report(f"{path}: expected keys and values below it, got {_describe(node)}")
+            self._report(f"{path}: expected keys and values below it, got {describe(node)}")
 
     def _leaf(self, node: yaml.Node, path: str) -> None:
         if not isinstance(node, yaml.ScalarNode):
-            self._report(f"{path}: expected {config_keys()[path].expected}, got {_describe(node)}")
+            self._report(f"{path}: expected {config_keys()[path].expected}, got {describe(node)}")
         elif node.tag not in SCALAR_TAGS:
             self._report(f"{path}: a YAML tag cannot be used here (line {node.start_mark.line + 1})")
         else:
@@ -147,7 +148,8 @@ class _Walk:
             self._left_out += 1
 
 
-def _describe(node: yaml.Node) -> str:
+def describe(node: yaml.Node) -> str:
+    """The kind of `node`, in words for a message."""
     if isinstance(node, yaml.MappingNode):
         return "keys and values"
     return "a list" if isinstance(node, yaml.SequenceNode) else "a single value"

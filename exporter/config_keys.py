@@ -30,7 +30,10 @@ BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One leaf. `path` is dotted (`metrics.max_tags`); `expected` finishes a sentence that begins with "expected"."""
+    """One leaf. `path` is dotted (`metrics.max_tags`); `expected` finishes a sentence that begins with "expected".
+
+    `live` says that a reload applies it; otherwise it needs a restart.
+    """
 
     path: str
     annotation: Any
@@ -39,6 +42,7 @@ class Key:
     expected: str
     description: str
     default: object
+    live: bool
 
     @property
     def flag(self) -> str:
@@ -101,6 +105,17 @@ def config_sections() -> frozenset[str]:
     return frozenset(".".join(names[:length]) for names in parents for length in range(1, len(names) + 1))
 
 
+def tree_values(config: Config) -> Mapping[str, object]:
+    """The value of every leaf by its path: the inverse of `build_tree`."""
+    values: dict[str, object] = {}
+    for path in config_keys():
+        node: object = config
+        for name in path.split("."):
+            node = getattr(node, name)
+        values[path] = node
+    return values
+
+
 def build_tree(values: Mapping[str, object]) -> Config:
     """The tree with `values` (by path, already read) in place of defaults."""
     return typing.cast("Config", _build(Config, "", values))
@@ -137,13 +152,15 @@ def _key(path: str, annotation: object, default: object) -> Key:
     if isinstance(form, inspect.UnionType):
         [form] = [part for part in form.types if not isinstance(part, inspect.NoneType)]
     description = ""
-    expected: str | None = None
+    extra: Mapping[str, Any] = {}
     if isinstance(form, inspect.Metadata):
         description = (form.extra_json_schema or {}).get("description", "")
-        expected = (form.extra or {}).get("expected")
+        extra = form.extra or {}
         form = form.type
-    expected = (expected or _expectation(form)) + (", or null" if nullable else "")
-    return Key(path, annotation, form, nullable, expected, description, default)
+    expected = extra.get("expected", "") or _expectation(form)
+    if nullable:
+        expected += ", or null"
+    return Key(path, annotation, form, nullable, expected, description, default, live=extra.get("live", False))
 
 
 def _expectation(form: inspect.Type) -> str:

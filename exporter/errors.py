@@ -6,6 +6,7 @@ ever holds a password.
     ExporterError
     ├── ConfigError                 the configuration cannot be used; holds every problem found (exit code 2)
     ├── DemoError                   the demo cannot run here
+    ├── HealthcheckFailed           the running replica does not answer
     ├── BadRequest                  a request asks for what cannot be; `field` names what is at fault
     │   └── BadWindow               a window of time that is none
     ├── TooManyRows                 an answer would not be bounded
@@ -35,6 +36,10 @@ class ConfigError(ExporterError):
 
 class DemoError(ExporterError):
     """The demo cannot run on this machine; the text says why and what to do."""
+
+
+class HealthcheckFailed(ExporterError):
+    """The replica on this host does not answer that it is healthy; the text says what it did instead."""
 
 
 class BadRequest(ExporterError):

@@ -23,9 +23,11 @@ DESCRIPTION = """\
 Per-workspace fairness and queue metrics of a Windmill database, for Prometheus and Grafana.
 
 commands:
-  run            serve metrics; the default
-  check-config   report every problem of the configuration and exit
-  demo           a simulated cluster on an embedded PostgreSQL; see demo --help
+  run             serve metrics; the default
+  check-config    report every problem of the configuration and exit
+  check-database  report what the database lacks, with the GRANT that cures it
+  healthcheck     ask the replica that runs here with the same configuration whether it lives; exit code 0 or 1
+  demo            a simulated cluster on an embedded PostgreSQL; see demo --help
 
 Everything runs on DATABASE_URL alone (or DATABASE_URL_FILE, which wins). Each flag is also a variable
 (--metrics.max-tags: WINDMILL_EXPORTER_METRICS_MAX_TAGS) and a key of the file (metrics.max_tags).
@@ -48,6 +50,22 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError([f"{message}; see {self.prog} --help"])
 
 
+class Once(argparse.Action):
+    """Stores the text of a flag, which may be given once: of two, one would be ignored without a word."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 -- the signature of the base class, here and below
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """Called by the parser for each occurrence."""
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "given twice")
+        setattr(namespace, self.dest, values)
+
+
 def parse_flags(arguments: Sequence[str]) -> Mapping[str, str]:
     """The text of each flag given, by path. Raises `ConfigError` for unknown ones; `--help` and `--version` exit."""
     parser = _build_parser()
@@ -59,10 +77,14 @@ def parse_flags(arguments: Sequence[str]) -> Mapping[str, str]:
 
 def _build_parser() -> Parser:
     parser = Parser(PROGRAM, DESCRIPTION)
-    parser.usage = "%(prog)s [run | check-config | demo] [--flag=value ...]"
+    parser.usage = "%(prog)s [run | check-config | check-database | healthcheck | demo] [--flag=value ...]"
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.add_argument(
-        "--config.file", dest=CONFIG_FILE, metavar="PATH", help=f"YAML file (variable {CONFIG_FILE_VARIABLE})"
+        "--config.file",
+        dest=CONFIG_FILE,
+        action=Once,
+        metavar="PATH",
+        help=f"YAML file (variable {CONFIG_FILE_VARIABLE})",
     )
     for section, keys in groupby(config_keys().values(), lambda key: key.path.rpartition(".")[0]):
         group = parser.add_argument_group(section)
@@ -74,11 +96,13 @@ def _build_parser() -> Parser:
 def _add_flag(group: argparse._ArgumentGroup, key: Key) -> None:
     if key.secret:
         # Known, so that its value is not mistaken for anything else; `build_config` refuses it by name.
-        group.add_argument(key.flag, dest=key.path, help=argparse.SUPPRESS)
+        group.add_argument(key.flag, dest=key.path, action=Once, help=argparse.SUPPRESS)
     elif isinstance(key.form, inspect.BoolType):
-        group.add_argument(key.flag, dest=key.path, metavar="BOOL", nargs="?", const="true", help=_help(key))
+        group.add_argument(
+            key.flag, dest=key.path, action=Once, metavar="BOOL", nargs="?", const="true", help=_help(key)
+        )
     else:
-        group.add_argument(key.flag, dest=key.path, metavar="VALUE", help=_help(key))
+        group.add_argument(key.flag, dest=key.path, action=Once, metavar="VALUE", help=_help(key))
 
 
 def _help(key: Key) -> str:

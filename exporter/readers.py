@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
+from exporter.database.capabilities import Requirement
 from exporter.fairness.events import EventLog
-from exporter.queue.history import History
+from exporter.fairness.requirements import AUDIT_READ
+from exporter.queue.history import HISTORY_REQUIREMENTS, History
+
+READER_REQUIREMENTS: Final[Mapping[str, tuple[Requirement, ...]]] = MappingProxyType(
+    {"history": HISTORY_REQUIREMENTS, "events": AUDIT_READ}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from exporter.fairness.values import FairnessSnapshot
+from exporter.fairness.values import FairnessSnapshot, RefreshResult
 from exporter.queue.values import QueueSnapshot
 
 MIN_STALE_SECONDS = 30.0
@@ -31,12 +31,17 @@ class CollectorStatus:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole state that is rendered. Absent parts were never read, or their mode is off."""
+    """The whole state that is rendered. Absent parts were never read, or their mode is off.
+
+    `replica` is this process's name in shared readings; `refresh` how its last fairness cycle ended.
+    """
 
     collectors: tuple[CollectorStatus, ...] = ()
     fairness: FairnessSnapshot | None = None
     queue: QueueSnapshot | None = None
     database_up: bool = False
+    replica: str = ""
+    refresh: RefreshResult | None = None
 
     def collector(self, name: str) -> CollectorStatus | None:
         """The status of one collector, or None when it is not configured."""

@@ -13,7 +13,7 @@ from exporter.database.database import Connection, Database
 from exporter.demo.postgres import EmbeddedPostgres
 from tests.sources import WINDMILL_SCHEMA
 
-pytest_plugins = ("tests.guards", "tests.requirements")
+pytest_plugins = ("tests.guards", "tests.requirements", "tests.roles")
 
 TEMPLATE = "windmill_template"
 _numbers = itertools.count()

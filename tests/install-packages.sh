@@ -8,6 +8,9 @@ command -v promtool >/dev/null || missing="$missing prometheus"
 { command -v pgbouncer || [ -x /usr/sbin/pgbouncer ]; } >/dev/null || missing="$missing pgbouncer"
 command -v node >/dev/null || missing="$missing nodejs"
 command -v npm >/dev/null || missing="$missing npm"
+command -v psql >/dev/null || missing="$missing postgresql-client"
+command -v curl >/dev/null || missing="$missing curl"
+command -v chromium >/dev/null || missing="$missing chromium"
 
 if [ -z "$missing" ]; then
     exit 0

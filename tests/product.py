@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -115,16 +115,22 @@ class Process:
 
 
 @asynccontextmanager
-async def process(*flags: str, environment: Mapping[str, str]) -> AsyncIterator[Process]:
-    """`python -m exporter` with nothing of this process's environment but PATH."""
+async def process(
+    *flags: str,
+    environment: Mapping[str, str],
+    command: Sequence[str] = (sys.executable, "-m", "exporter"),
+    uid: int | None = None,
+) -> AsyncIterator[Process]:
+    """`command` with nothing of this process's environment but PATH; as `uid`, without groups, where that is given."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "exporter",
+        *command,
         "--web.listen-address=127.0.0.1:0",
         *flags,
-        cwd=PROJECT,
+        cwd=PROJECT if uid is None else "/",
         env={"PATH": os.environ["PATH"], **environment},
+        user=uid,
+        group=uid,
+        extra_groups=None if uid is None else [],
         stderr=asyncio.subprocess.PIPE,
     )
     started = Process(child)

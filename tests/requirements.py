@@ -15,7 +15,7 @@ import pytest
 
 # Debian's place for servers is not on everybody's path.
 SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"))
-PACKAGES = {"promtool": "prometheus", "node": "nodejs"}
+PACKAGES = {"promtool": "prometheus", "psql": "postgresql-client", "node": "nodejs", "chromium": "chromium"}
 
 
 def find_program(name: str) -> Path | None:

@@ -1,30 +1,40 @@
-"""Database roles with exactly the rights that the modes need, and no others (windmill-db: what the roles need)."""
+"""The database roles that operators make with `deploy/sql`, as the tests use them."""
 
 from __future__ import annotations
 
-OBSERVE = """
-CREATE ROLE {role} LOGIN;
-GRANT SELECT (id, workspace_id, running, started_at, suspend_until, tag, priority, scheduled_for)
-    ON v2_job_queue TO {role};
-GRANT SELECT (id, ping) ON v2_job_runtime TO {role};
-GRANT SELECT (id, workspace_id, started_at, completed_at, duration_ms) ON v2_job_completed TO {role};
-GRANT SELECT (worker, ping_at, custom_tags) ON worker_ping TO {role};
-GRANT SELECT (id, workspace_id, kind, tag) ON v2_job TO {role};
-CREATE POLICY {role}_reads ON v2_job FOR SELECT TO {role} USING (true);
-GRANT SELECT ON metrics TO {role};
-GRANT SELECT (name, value, updated_at) ON background_task_state TO {role};
-GRANT SELECT ON audit, audit_partitioned TO {role};
-CREATE VIEW {role}_settings AS SELECT name, value FROM global_settings WHERE name LIKE 'workspace\\_fairness\\_%';
-GRANT SELECT ON {role}_settings TO {role};
-"""
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
-ENFORCE = """
-GRANT INSERT (id, value, created_at), DELETE ON metrics TO {role};
-GRANT INSERT (name, value, updated_at), UPDATE (value, updated_at) ON background_task_state TO {role};
-GRANT INSERT ON audit_partitioned TO {role};
-GRANT USAGE ON SEQUENCE audit_id_seq TO {role};
-CREATE POLICY {role}_writes ON audit_partitioned FOR INSERT TO {role}
-    WITH CHECK (operation IN ('workspace_fairness.capped', 'workspace_fairness.uncapped'));
-"""
+import pytest
 
-DROP = "DROP OWNED BY {role} CASCADE; DROP ROLE {role}"
+from exporter.database.database import Connection
+from tests.sources import PROJECT
+
+MakeRole = Callable[..., Awaitable[str]]
+
+SQL: Final = PROJECT / "deploy" / "sql"
+OBSERVE: Final = (SQL / "observe.sql").read_text()
+ENFORCE: Final = (SQL / "enforce.sql").read_text()
+UNINSTALL: Final = (SQL / "uninstall.sql").read_text()
+
+OBSERVE_ROLE: Final = "windmill_exporter_observe"
+ENFORCE_ROLE: Final = "windmill_exporter_enforce"
+SETTINGS_VIEW: Final = "windmill_exporter_settings"
+
+
+def url_of(role: str, url: str) -> str:
+    """A URL of the test server's superuser, turned into one of `role`."""
+    return url.replace("postgres@", f"{role}@")
+
+
+@pytest.fixture
+async def role(windmill: Connection, windmill_url: str) -> AsyncIterator[MakeRole]:
+    """Runs files of `deploy/sql` and gives the URL of the role that the last one makes; uninstalls them afterwards."""
+
+    async def make(*scripts: str) -> str:
+        for script in scripts:
+            await windmill.execute(script)
+        return url_of(ENFORCE_ROLE if ENFORCE in scripts else OBSERVE_ROLE, windmill_url)
+
+    yield make
+    await windmill.execute(UNINSTALL)

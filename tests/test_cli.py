@@ -47,7 +47,7 @@ def test_the_version_is_printed() -> None:
 def test_the_help_shows_every_command_and_flag_but_the_url() -> None:
     outcome = start("--help")
     assert outcome.returncode == 0
-    for name in ("run", "check-config", "demo", "--config.file", "--version"):
+    for name in ("run", "check-config", "check-database", "healthcheck", "demo", "--config.file", "--version"):
         assert f"  {name} " in outcome.stdout
     shown = [key.path for key in config_keys().values() if f"  {key.flag} " in outcome.stdout]
     assert shown == [path for path in config_keys() if path != "database.url"]
@@ -91,10 +91,22 @@ def test_a_file_that_is_missing_or_wrong_is_located(tmp_path: Path) -> None:
         (["--databse.url", URL], "--databse.url: unknown flag; did you mean --database.url-file?"),
         (["--metrics.max", "3"], "--metrics.max: unknown flag; did you mean --metrics.max-tags?"),
         (["--metrics.max-tags"], "argument --metrics.max-tags: expected one argument; see windmill-exporter --help"),
+        (
+            ["--queue.mode=off", "--queue.mode=observe"],
+            "argument --queue.mode: given twice; see windmill-exporter --help",
+        ),
+        (
+            ["--config.file=a", "--config.file=a"],
+            "argument --config.file: given twice; see windmill-exporter --help",
+        ),
+        (
+            ["--metrics.cluster", "--metrics.cluster=no"],
+            "argument --metrics.cluster: given twice; see windmill-exporter --help",
+        ),
         (["--a\nb=1"], r'"--a\nb": unknown flag'),
-        ([URL], "unknown command; the commands are run, check-config, demo"),
+        ([URL], "unknown command; the commands are run, check-config, check-database, healthcheck, demo"),
         (["run", URL], "an argument that is no flag; flags look like --web.listen-address=:9480"),
-        (["chekc-config"], "unknown command; the commands are run, check-config, demo"),
+        (["chekc-config"], "unknown command; the commands are run, check-config, check-database, healthcheck, demo"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_without_values(arguments: list[str], problem: str) -> None:

@@ -33,6 +33,7 @@ def test_each_key_of_the_example_stands_under_its_description_and_its_range() ->
         comment = [line.strip() for line in lines[start:] if line.strip()]
         end = next(n for n, line in enumerate(comment) if not line.startswith("#"))
         assert comment[end].startswith(key.path.rpartition(".")[2] + ":"), key.path
+        assert ("# Needs a restart." in comment[:end]) is not key.live, key.path
         bounds = re.search(r"from (\S+) to (\S+?),?$", key.expected.removesuffix(" or null"))
         if bounds:
             assert f"# From {bounds[1]} to {bounds[2]}." in comment[:end], key.path

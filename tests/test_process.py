@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from exporter.database.database import Connection
 from exporter.demo.postgres import EmbeddedPostgres
-from tests.product import eventually, process, scrape, working
+from tests.product import Process, eventually, process, scrape, working
 
 
 def unused_port() -> int:
@@ -85,3 +86,52 @@ async def test_it_needs_neither_a_home_nor_what_other_clients_left_in_the_enviro
         await eventually(product.url, working("fairness", "queue"))
     assert "hunter2" not in product.log
     assert product.log.count("PGHOST") == 1
+
+
+async def logged(product: Process, text: str) -> str:
+    """The first line of the log that holds `text`."""
+    async with asyncio.timeout(20):
+        while True:
+            for line in product.lines:
+                if text in line:
+                    return line
+            await asyncio.sleep(0.05)
+
+
+async def test_sighup_reloads_the_file_and_a_bad_one_changes_nothing(windmill_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("queue: {mode: 'off'}\n")
+    async with process(f"--config.file={path}", environment={"DATABASE_URL": windmill_url}) as product:
+        await eventually(product.url, working("fairness"))
+        path.write_text("log: {format: json}\nqueue: {mode: observe}\nweb: {route_prefix: /new}\n")
+        product.process.send_signal(signal.SIGHUP)
+        page = await eventually(product.url, working("fairness", "queue"))
+        assert page.value("windmill_exporter_config_last_reload_successful") == 1
+        assert '"level": "warning"' in await logged(product, "changed, but needs a restart: web.route_prefix")
+        assert "log.format" in await logged(product, "configuration reloaded")
+        path.write_text("log: {level: loud}\nqueue: {mood: observe}\n")
+        product.process.send_signal(signal.SIGHUP)
+        failed = "windmill_exporter_config_last_reload_successful"
+        page = await eventually(product.url, lambda page: page.value(failed) == 0)
+        assert page.succeeds("queue")
+        line = await logged(product, "reload failed, the old configuration stays")
+        assert "queue.mood: unknown key" in line
+        assert "log.level: expected one of" in line
+        path.write_text("log: {level: error}\n")
+        product.process.send_signal(signal.SIGHUP)
+        await eventually(product.url, lambda page: page.value(failed) == 1)
+        product.process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(product.process.wait(), 10) == 0
+    assert "stopped" not in product.log
+    assert "Traceback" not in product.log
+
+
+async def test_a_web_config_that_cannot_be_used_ends_the_start_with_exit_code_2(tmp_path: Path) -> None:
+    path = tmp_path / "web.yml"
+    path.write_text("tls_server_config: {cert_file: gone.crt, key_file: gone.key}\n")
+    environment = {"DATABASE_URL": "postgres://u@192.0.2.1/d"}
+    async with process(f"--web.config.file={path}", environment=environment) as product:
+        assert await product.process.wait() == 2
+    assert f"{path}: tls_server_config.cert_file: {tmp_path}/gone.crt cannot be read" in product.log
+    assert f"{path}: tls_server_config.key_file: {tmp_path}/gone.key cannot be read" in product.log
+    assert "Traceback" not in product.log

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -17,8 +16,7 @@ from tests import roles
 from tests.fairness.scene import add_completed, add_running
 from tests.product import eventually, scrape, service, working
 from tests.queue.scene import Job, add_jobs
-
-MakeRole = Callable[..., Awaitable[str]]
+from tests.roles import MakeRole
 
 WRITING = Config(
     fairness=FairnessConfig(mode=FairnessMode.ENFORCE), queue=QueueConfig(mode=QueueMode.SAMPLE, interval_seconds=1)
@@ -27,23 +25,6 @@ WRITES = """
 SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::int
   FROM pg_stat_user_tables WHERE relname NOT LIKE 'pg_%'
 """
-
-
-@pytest.fixture
-async def role(windmill: Connection, windmill_url: str) -> AsyncIterator[MakeRole]:
-    """Makes a role from SQL and gives the URL that uses it."""
-    made: list[str] = []
-
-    async def make(*scripts: str) -> str:
-        name = f"exporter_{len(made)}_{abs(hash(windmill_url)) % 10**8}"
-        made.append(name)
-        for script in scripts:
-            await windmill.execute(script.format(role=name))
-        return windmill_url.replace("postgres@", f"{name}@")
-
-    yield make
-    for name in made:
-        await windmill.execute(roles.DROP.format(role=name))
 
 
 async def enable(windmill: Connection) -> None:
@@ -56,10 +37,9 @@ async def make_noisy(windmill: Connection) -> None:
     await add_completed(windmill, "quiet", duration_ms=1_000, completed_ago=2)
 
 
-def settings_view(role_url: str, config: Config) -> Config:
-    """`config` with the role's own view of the settings."""
-    name = role_url.partition("//")[2].partition("@")[0]
-    fairness = FairnessConfig(mode=config.fairness.mode, settings_relation=f"{name}_settings")
+def settings_view(config: Config) -> Config:
+    """`config` with the view of the settings."""
+    fairness = FairnessConfig(mode=config.fairness.mode, settings_relation=roles.SETTINGS_VIEW)
     return Config(fairness=fairness, queue=config.queue)
 
 
@@ -70,7 +50,7 @@ async def test_the_defaults_work_under_a_role_that_can_write_nothing(windmill: C
     url = await role(roles.OBSERVE)
     await windmill.execute("SELECT pg_stat_force_next_flush()")
     before = await windmill.fetchval(WRITES)
-    async with service(url, settings_view(url, Config())) as running:
+    async with service(url, settings_view(Config())) as running:
         page = await eventually(running.urls[0], working("fairness", "queue"))
         assert page.value("windmill_fairness_would_cap", workspace="noisy") == 1
         assert page.value("windmill_fairness_capped", workspace="noisy") == 0
@@ -88,7 +68,7 @@ async def test_the_writing_modes_work_under_exactly_the_rights_they_need(windmil
     await make_noisy(windmill)
     await add_jobs(windmill, Job(tag="gpu", due=100))
     url = await role(roles.OBSERVE, roles.ENFORCE)
-    async with service(url, settings_view(url, WRITING)) as running:
+    async with service(url, settings_view(WRITING)) as running:
         page = await eventually(running.urls[0], working("fairness", "queue", "retention"))
         assert page.value("windmill_fairness_capped", workspace="noisy") == 1
         assert page.value("windmill_fairness_state", state="capping") == 1
@@ -106,9 +86,8 @@ async def test_a_role_that_row_security_filters_makes_one_collector_fail_by_name
     """Zero rows without an error would mean that nobody is ever capped."""
     await make_noisy(windmill)
     url = await role(roles.OBSERVE)
-    name = url.partition("//")[2].partition("@")[0]
-    await windmill.execute(f"DROP POLICY {name}_reads ON v2_job")
-    async with service(url, settings_view(url, Config())) as running:
+    await windmill.execute("DROP POLICY windmill_exporter_observe_select ON v2_job")
+    async with service(url, settings_view(Config())) as running:
         page = await eventually(running.urls[0], working("queue"))
         page = await eventually(
             running.urls[0],
@@ -123,7 +102,7 @@ async def test_a_role_that_row_security_filters_makes_one_collector_fail_by_name
         assert status is not None
         assert status.problem is not None
         assert "v2_job" in status.problem
-        await windmill.execute(f"CREATE POLICY {name}_reads ON v2_job FOR SELECT TO {name} USING (true)")
+        await windmill.execute(roles.OBSERVE)
         await eventually(running.urls[0], working("fairness"))
 
 
@@ -184,10 +163,9 @@ async def test_a_denied_queue_is_a_failure_and_never_a_drain(windmill: Connectio
     await enable(windmill)
     await add_jobs(windmill, Job(tag="gpu", due=100))
     url = await role(roles.OBSERVE, roles.ENFORCE)
-    name = url.partition("//")[2].partition("@")[0]
-    async with service(url, settings_view(url, WRITING)) as running:
+    async with service(url, settings_view(WRITING)) as running:
         await eventually(running.urls[0], working("queue"))
-        await windmill.execute(f"REVOKE SELECT (scheduled_for) ON v2_job_queue FROM {name}")
+        await windmill.execute(f"REVOKE SELECT (scheduled_for) ON v2_job_queue FROM {roles.OBSERVE_ROLE}")
         page = await eventually(running.urls[0], lambda page: not page.succeeds("queue"))
         assert page.value("windmill_queue_waiting_jobs", tag="gpu") is None
     values = [json.loads(row["value"]) for row in await windmill.fetch("SELECT value::text FROM metrics")]
@@ -235,9 +213,8 @@ async def test_nothing_depends_on_this_hosts_clock(
 async def test_a_role_with_two_connections_is_enough(windmill: Connection, role: MakeRole) -> None:
     """Field case F24."""
     url = await role(roles.OBSERVE)
-    name = url.partition("//")[2].partition("@")[0]
-    await windmill.execute(f"ALTER ROLE {name} CONNECTION LIMIT 2")
-    async with service(url, settings_view(url, Config(queue=QueueConfig(interval_seconds=1)))) as running:
+    await windmill.execute(f"ALTER ROLE {roles.OBSERVE_ROLE} CONNECTION LIMIT 2")
+    async with service(url, settings_view(Config(queue=QueueConfig(interval_seconds=1)))) as running:
         await eventually(running.urls[0], working("fairness", "queue"))
         await asyncio.sleep(2.5)
         page = await scrape(running.urls[0])

@@ -21,7 +21,8 @@ class Requirement:
     `relation` lives in Windmill's schema, or is given as `schema.relation`. `select`, `insert` and `update` name the
     columns that the statements name; a `FOR UPDATE` needs one column in `update`. `usage` is for a sequence.
     `operations` narrows what row security must let through to the rows whose column `operation` is one of these
-    (the audit tables); without it every row must be visible.
+    (the audit tables); without it every row must be visible. `advice` says what to do where a GRANT on the relation
+    would be wrong.
     """
 
     relation: str
@@ -31,12 +32,18 @@ class Requirement:
     delete: bool = False
     usage: bool = False
     operations: tuple[str, ...] = ()
+    advice: str = ""
 
     @property
     def privileges(self) -> tuple[str, ...]:
         """The privileges on rows that it needs."""
         wanted = {"SELECT": self.select, "INSERT": self.insert, "UPDATE": self.update, "DELETE": self.delete}
         return tuple(name for name, needed in wanted.items() if needed)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it needs a server that accepts writes."""
+        return bool(self.insert or self.update or self.delete or self.usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +66,16 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is missing: a bounded reason, and a sentence that names the object and what to run."""
+    """One thing that is missing: a bounded reason, what it is, and the SQL that cures it (empty: none is known)."""
 
     reason: str
-    sentence: str
+    what: str
+    remedy: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What is missing, and what to run."""
+        return f"{self.what}: {self.remedy}" if self.remedy else self.what
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +121,7 @@ def problems_of(requirement: Requirement, offer: Offer) -> tuple[Problem, ...]:
     role = quote_identifier(offer.role)
     if not offer.schema_usable:
         grant = f"GRANT USAGE ON SCHEMA {quote_identifier(offer.schema)} TO {role}"
-        return (Problem("missing_privilege", f'role "{offer.role}" may not use schema "{offer.schema}": {grant}'),)
+        return (Problem("missing_privilege", f'role "{offer.role}" may not use schema "{offer.schema}"', grant),)
     if not offer.exists:
         return (Problem("missing_table", f"{plain} does not exist: is this the database and the schema of Windmill?"),)
     return (
@@ -129,11 +142,14 @@ def _denied(requirement: Requirement, offer: Offer, plain: str, role: str) -> It
     grants = [f"{name} ({', '.join(map(quote_identifier, columns))})" for name, columns in by_privilege.items()]
     grants += ["DELETE"] if offer.delete_denied else []
     if grants:
-        text = f'role "{offer.role}" lacks privileges on {plain}: GRANT {", ".join(grants)} ON {relation} TO {role}'
-        yield Problem("missing_privilege", text)
+        text = f'role "{offer.role}" lacks privileges on {plain}'
+        if requirement.advice:
+            yield Problem("missing_privilege", f"{text}; {requirement.advice}")
+        else:
+            yield Problem("missing_privilege", text, f"GRANT {', '.join(grants)} ON {relation} TO {role}")
     if offer.usage_denied:
         grant = f"GRANT USAGE ON SEQUENCE {relation} TO {role}"
-        yield Problem("missing_privilege", f'role "{offer.role}" may not draw from {plain}: {grant}')
+        yield Problem("missing_privilege", f'role "{offer.role}" may not draw from {plain}', grant)
 
 
 def _hidden(requirement: Requirement, offer: Offer, plain: str, role: str) -> Iterator[Problem]:
@@ -147,13 +163,19 @@ def _hidden(requirement: Requirement, offer: Offer, plain: str, role: str) -> It
         verdict = judge(offer.policies, privilege, requirement.operations)
         if verdict.passes:
             continue
+        what = "hides rows of" if privilege == "SELECT" else f"refuses {privilege} on"
+        text = f'row security {what} {plain} for role "{offer.role}"'
+        if verdict.restrictive:
+            names = ", ".join(verdict.restrictive)
+            text += f": exempt the role from restrictive policy {names} (ALTER POLICY ... TO ...)"
+            yield Problem("row_security", text)
+            continue
         clauses = {"INSERT": f"WITH CHECK ({rows})", "UPDATE": f"USING ({rows}) WITH CHECK ({rows})"}
         clause = clauses.get(privilege, f"USING ({rows})")
-        name = quote_identifier(f"windmill_exporter_{privilege.lower()}")
-        advice = f"CREATE POLICY {name} ON {relation} FOR {privilege} TO {role} {clause}"
-        if verdict.restrictive:
-            advice = (
-                f"exempt the role from restrictive policy {', '.join(verdict.restrictive)} (ALTER POLICY ... TO ...)"
-            )
-        what = "hides rows of" if privilege == "SELECT" else f"refuses {privilege} on"
-        yield Problem("row_security", f'row security {what} {plain} for role "{offer.role}": {advice}')
+        name = quote_identifier(_policy_name(offer.role, privilege))
+        yield Problem("row_security", text, f"CREATE POLICY {name} ON {relation} FOR {privilege} TO {role} {clause}")
+
+
+def _policy_name(role: str, privilege: str) -> str:
+    """As `deploy/sql` names them; PostgreSQL would cut a longer name at 63 bytes, and with it what sets them apart."""
+    return f"{role.encode()[:56].decode(errors='ignore')}_{privilege.lower()}"

@@ -20,7 +20,8 @@ found AS (
        AND class.relname = wanted.relation
        AND class.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
 ),
--- The join with pg_attribute keeps only columns that exist: has_column_privilege is an error for any other.
+-- The join with pg_attribute keeps only columns that exist: has_column_privilege is an error for any other. System columns
+-- count too: ctid has a privilege of its own, unless the whole table is granted.
 asked AS (
     SELECT found.position, privilege, name, attribute.attnum,
            has_column_privilege(found.oid, attribute.attnum, privilege) AS granted
@@ -30,7 +31,6 @@ asked AS (
       LEFT JOIN pg_catalog.pg_attribute AS attribute
         ON attribute.attrelid = found.oid
        AND attribute.attname = name
-       AND attribute.attnum > 0
        AND NOT attribute.attisdropped
 )
 SELECT found.schema_name,

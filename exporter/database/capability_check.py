@@ -52,13 +52,18 @@ class CapabilityCheck:
 
     async def require(self, collector: str) -> None:
         """Return when `collector` can work. Raises `MissingCapability` with all that is missing, or `DatabaseError`."""
+        capabilities = await self.learn()
+        if problems := capabilities.problems[collector]:
+            text = "; ".join(dict.fromkeys(problem.sentence for problem in problems))
+            raise MissingCapability(text, reason=problems[0].reason)
+
+    async def learn(self) -> Capabilities:
+        """What is known of all collectors, asked anew where that is due. Raises `DatabaseError`."""
         async with self._lock:
             capabilities = self.current
             if capabilities is None or self._is_outdated(capabilities):
                 capabilities = self.current = await self._ask()
-        if problems := capabilities.problems[collector]:
-            text = "; ".join(dict.fromkeys(problem.sentence for problem in problems))
-            raise MissingCapability(text, reason=problems[0].reason)
+            return capabilities
 
     def invalidate(self) -> None:
         """Ask again at the next occasion: a statement met a missing table, column or privilege."""

@@ -36,6 +36,7 @@ class Database:
         self._request_slots = asyncio.Semaphore(config.pool_size - 1)
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
+        self._outdated: set[Connection] = set()
         self._closed = False
         self.schema = config.schema or "public"
         self.generation = 0
@@ -75,10 +76,25 @@ class Database:
         )
         return self._transaction(purpose, begin, seconds, read_only=read_only, for_request=for_request)
 
+    async def ensure_connection(self, purpose: str) -> None:
+        """Open a connection unless one is idle: for a caller whose own limit is shorter than connecting may take.
+
+        A limit that ends an attempt to connect leaves no trace of it: a silent first host would be tried for ever.
+        """
+        async with self._slot(purpose, self.config.statement_timeout_seconds, for_request=False):
+            connection, _ = await self._check_out()
+            self._busy.discard(connection)
+            self._idle.append(connection)
+
     def drop_idle(self) -> None:
         """Terminate the idle connections: after a failover they lead to the wrong server, or to none."""
         while self._idle:
             self._idle.pop().terminate()
+
+    def renew(self) -> None:
+        """Use none of the present connections again; those in use end with their transaction."""
+        self.drop_idle()
+        self._outdated |= self._busy
 
     def close(self) -> None:
         """Terminate every connection at once, those in use included."""
@@ -162,7 +178,9 @@ class Database:
     def _give_back(self, transaction: Transaction) -> None:
         connection = transaction.connection
         self._busy.discard(connection)
-        if transaction.ended and not self._closed and not connection.is_closed():
+        outdated = connection in self._outdated
+        self._outdated.discard(connection)
+        if transaction.ended and not self._closed and not outdated and not connection.is_closed():
             self._idle.append(connection)
             return
         connection.terminate()

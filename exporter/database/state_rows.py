@@ -13,6 +13,21 @@ from datetime import datetime
 from exporter.database.database import Database, Transaction
 from exporter.database.statement import Statement
 
+MAX_VALUE_BYTES = 1_048_576
+
+
+def value_text(max_bytes: int) -> str:
+    """SQL for the value of a row named `state` as text; NULL when it is longer, which nobody writes on purpose.
+
+    The stored size is looked at first: a value that is large even as stored is not read at all. It says little alone,
+    since a megabyte of compressed repetitions may unfold to a hundred.
+    """
+    return (
+        f"CASE WHEN pg_column_size(state.value) <= {max_bytes} AND octet_length(state.value::text) <= {max_bytes} "
+        "THEN state.value::text END"
+    )
+
+
 # clock_timestamp() on the future test: another replica's claim may carry a now() later than ours while we waited for
 # its row lock, and must count as fresh; only a stamp that lies ahead of the clock itself is wrong and counts as stale.
 CLAIM = Statement(
@@ -40,12 +55,12 @@ INSERT_MISSING = Statement(
 HOLD = Statement(
     "hold",
     """
-    SELECT value::text AS value
-      FROM {schema}.background_task_state
-     WHERE name = $1 AND updated_at = $2
+    SELECT {value} AS value
+      FROM {schema}.background_task_state AS state
+     WHERE state.name = $1 AND state.updated_at = $2
        FOR UPDATE
     """,
-)
+).with_text("value", value_text(MAX_VALUE_BYTES))
 
 WRITE_VALUE = Statement(
     "write_value",
@@ -82,9 +97,12 @@ async def claim(
 
 
 async def hold(transaction: Transaction, name: str, fence: datetime) -> str | None:
-    """Lock the row for the rest of the transaction; its stored value, or None when the fence no longer stands."""
+    """Lock the row for the rest of the transaction; its stored value, or None when the fence no longer stands.
+
+    A value that is too long to be read is the empty text, which no reader takes for anything.
+    """
     rows = await transaction.fetch(HOLD, name, fence)
-    return str(rows[0]["value"]) if rows else None
+    return (rows[0]["value"] or "") if rows else None
 
 
 async def write_value(transaction: Transaction, name: str, value: str) -> None:

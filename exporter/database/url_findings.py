@@ -21,7 +21,9 @@ class Findings:
 
     def problem(self, sentence: str) -> None:
         """Note a problem; the URL cannot be used."""
-        self.problems.append(f"{self.where}: {sentence}")
+        text = f"{self.where}: {sentence}"
+        if text not in self.problems:
+            self.problems.append(text)
 
     def dropped(self, name: str, why: str) -> None:
         """Note a setting that is understood and has no effect here."""

@@ -9,6 +9,7 @@ process that is killed leaves that to a guardian, a shell that waits for the end
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -110,8 +111,7 @@ class EmbeddedPostgres:
             shutil.rmtree(self.directory, ignore_errors=True)
             guardian, self._guardian = self._guardian, None
             if guardian is not None:
-                os.killpg(guardian.pid, signal.SIGKILL)
-                guardian.communicate()
+                _kill_group(guardian)
 
     def start(self) -> None:
         """Start the server and wait until it accepts connections. The port stays the same over restarts."""
@@ -148,8 +148,7 @@ class EmbeddedPostgres:
         try:
             code = initdb.wait()
         except BaseException:
-            os.killpg(initdb.pid, signal.SIGKILL)
-            initdb.wait()
+            _kill_group(initdb)
             raise
         if code:
             text = log_path.read_text(encoding="utf-8", errors="replace").strip()
@@ -187,6 +186,13 @@ def _spawn(
         )
     except OSError as error:
         raise DemoError(f"cannot start {command[0]}: {error.strerror}") from error
+
+
+def _kill_group(leader: subprocess.Popen[bytes]) -> None:
+    """End `leader` and what it started. It may have ended by itself, and been waited for, in the meantime."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader.pid, signal.SIGKILL)
+    leader.communicate()
 
 
 def _reachable(binaries: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from exporter.demo.load import NOISY_JOB_SECONDS, QUIET_JOB_SECONDS, Load
+from exporter.demo.load import NOISY_JOB_SECONDS, QUIET_JOB_SECONDS, UNSERVED_WORKSPACE, Load
 from exporter.demo.measures import Waits
 from exporter.fairness.values import ADMIT_ALL_PPM, FairnessSnapshot
 
@@ -39,6 +39,18 @@ def shares(snapshot: FairnessSnapshot | None) -> dict[str, float]:
     if reading is None or not reading.total_micros:
         return {}
     return {usage.workspace: usage.worker_micros / reading.total_micros for usage in reading.usage}
+
+
+def render_introduction(load: Load, max_percent: int) -> str:
+    """What the tables below it show, for somebody who sees them for the first time."""
+    return (
+        f"{load.workers} workers. noisy has a standing backlog of {NOISY_JOB_SECONDS:g} s jobs; "
+        f"{load.quiet_tenants} quiet tenants ask for {load.quiet_percent:g} % of the workers in\n"
+        f"{QUIET_JOB_SECONDS:g} s jobs; no worker serves the tag of {UNSERVED_WORKSPACE}'s jobs. "
+        f"Who holds {max_percent} % or more is capped: a pull then takes\n"
+        "one of its jobs with probability p_c only, unless nobody else has any. So its share settles at what the\n"
+        "others leave over, and their waits fall. Shares of the last 10 s, waits of the last 30 s.\n"
+    )
 
 
 def render_tenants(at_seconds: float, snapshot: FairnessSnapshot | None, rows: Sequence[TenantRow]) -> str:

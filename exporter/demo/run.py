@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import contextlib
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from math import inf
@@ -17,9 +18,10 @@ from typing import Any
 from exporter.demo.load import NOISY, UNSERVED_WORKSPACE, Load
 from exporter.demo.measures import measure_waits, share_of_worker_time
 from exporter.demo.postgres import EmbeddedPostgres
-from exporter.demo.report import Outcome, TenantRow, render_comparison, render_tenants, shares
+from exporter.demo.report import Outcome, TenantRow, render_comparison, render_introduction, render_tenants, shares
 from exporter.demo.session import Rule, Session, session
 from exporter.errors import ConfigError
+from exporter.fairness.values import FairnessSettings
 
 COMPARED_QUIET_TENANTS = 10
 COMPARED_SECONDS = 60.0
@@ -37,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--seconds",
         type=_number(float, 1, MAX_SECONDS),
-        help="how long to run (default: until Ctrl-C; 60 with --compare)",
+        help="how long to run (default: until Ctrl-C); with --compare for each of the three runs (default: 60)",
     )
     add("--seed", type=int, default=1, help="seed of the load and of the draws (default: 1)")
     add("--workers", type=_number(int, 1, 500), default=50, help="simulated workers (default: 50)")
@@ -82,10 +84,14 @@ async def _live(server: EmbeddedPostgres, arguments: argparse.Namespace) -> None
     async with session(server, "demo", rule, load, arguments.seed, arguments.port) as running:
         for url in running.service.urls:
             _say(f"metrics: {url.rstrip('/')}/metrics")
-        _say(f"database: {server.url(database='demo')}\nCtrl-C ends it.\n")
+        _say(f"database: {server.url(database='demo')}\nCtrl-C ends it and leaves nothing behind.\n")
+        _say(render_introduction(load, FairnessSettings().max_percent))
+        drawn = ""
         while (left := _left(running, arguments.seconds)) > 0:
             await asyncio.sleep(min(left, PRINT_EVERY_SECONDS))
-            _say(_table(running, load))
+            table = _table(running, load)
+            _say(_over(drawn) + table)
+            drawn = table
 
 
 async def _compare(server: EmbeddedPostgres, arguments: argparse.Namespace, seconds: float) -> None:
@@ -97,7 +103,7 @@ async def _compare(server: EmbeddedPostgres, arguments: argparse.Namespace, seco
     )
     outcomes = []
     for number, rule in enumerate(Rule, start=1):
-        _say(f"{rule.value}: {seconds:g} s ({number} of {len(Rule)})")
+        _say(f"{rule.value}: {seconds:g} s (run {number} of {len(Rule)})")
         async with session(server, f"demo_{rule.name.lower()}", rule, load, arguments.seed) as running:
             await asyncio.sleep(_left(running, seconds))
             outcomes.append(_outcome(rule, running, load))
@@ -143,6 +149,11 @@ def _table(running: Session, load: Load) -> str:
         for workspace in (NOISY, *load.quiet_workspaces, UNSERVED_WORKSPACE)
     ]
     return render_tenants(now, snapshot, rows)
+
+
+def _over(drawn: str) -> str:
+    """On a terminal: the codes that put the cursor back to the first line of `drawn` and clear from there."""
+    return f"\x1b[{drawn.count(chr(10)) + 1}F\x1b[J" if drawn and sys.stdout.isatty() else ""
 
 
 def _say(text: str) -> None:

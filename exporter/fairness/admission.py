@@ -14,6 +14,7 @@ from exporter.fairness.classify import classify
 from exporter.fairness.values import (
     ADMIT_ALL_PPM,
     EPSILON_PERCENT,
+    Admission,
     Decision,
     FairnessReading,
     FairnessSettings,
@@ -56,6 +57,15 @@ def admits(ppm: int, draw: int) -> bool:
 def decision_is_stale(age_seconds: float | None) -> bool:
     """Whether a decision is too old to hold anybody back: a stopped exporter must not leave a cap for ever."""
     return age_seconds is None or age_seconds > STALE_DECISION_SECONDS
+
+
+def admission_of(payload: Payload, age_seconds: float | None, draw: int) -> Admission:
+    """What one pull with `draw` (uniform in 0..9999) is told by a decision of that age (None: there never was one)."""
+    if not payload.overloaded:
+        return Admission.NOBODY_CAPPED
+    if decision_is_stale(age_seconds):
+        return Admission.STALE
+    return Admission.ADMITTED if admits(payload.admission_ppm, draw) else Admission.EXCLUDED
 
 
 def decide(reading: FairnessReading, settings: FairnessSettings) -> Decision:

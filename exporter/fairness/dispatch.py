@@ -30,8 +30,8 @@ from uuid import UUID
 
 from exporter.database.database import Connection
 from exporter.database.statement import Statement
-from exporter.fairness.admission import admits, decision_is_stale
-from exporter.fairness.values import Payload
+from exporter.fairness.admission import admission_of
+from exporter.fairness.values import Admission, Payload
 
 # The standard pull leaves nobody out ($2 is empty), the fairness pull the capped workspaces.
 # The order is that of the index queue_sort_v2, so candidates are read from its beginning and nothing is sorted.
@@ -97,9 +97,8 @@ def choose_pull(payload: Payload, payload_age_seconds: float | None, draw: int) 
 
     The fairness pull only while somebody is capped by a decision of at most 60 s and the draw does not admit them.
     """
-    if not payload.overloaded or decision_is_stale(payload_age_seconds) or admits(payload.admission_ppm, draw):
-        return Pull.STANDARD
-    return Pull.FAIRNESS
+    excluded = admission_of(payload, payload_age_seconds, draw) is Admission.EXCLUDED
+    return Pull.FAIRNESS if excluded else Pull.STANDARD
 
 
 class Dispatcher:

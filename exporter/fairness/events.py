@@ -7,20 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from exporter.database.capabilities import Requirement
 from exporter.database.database import Database
 from exporter.database.statement import Statement
 from exporter.database.stored_json import decode_json
 from exporter.errors import DatabaseTimeout
-from exporter.fairness.audit import CAPPED, UNCAPPED
 from exporter.single_flight import SingleFlight
 
 DEADLINE_SECONDS: Final = 10.0
 EVENTS: Final = Statement.load("exporter.fairness", "events.sql")
-COLUMNS: Final = ("workspace_id", "id", "timestamp", "operation", "resource", "parameters")
-EVENTS_REQUIREMENTS: Final = tuple(
-    Requirement(table, select=COLUMNS, operations=(CAPPED, UNCAPPED)) for table in ("audit_partitioned", "audit")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +30,8 @@ class Event:
 class EventLog:
     """The audit log as requests read it: identical ones at one moment share one query.
 
-    `require` raises where the database does not offer `EVENTS_REQUIREMENTS`: hidden rows would look like a log without
-    transitions.
+    `require` raises where the database does not offer `requirements.AUDIT_READ`: hidden rows would look like a log
+    without transitions.
     """
 
     def __init__(self, database: Database, require: Callable[[], Awaitable[None]] | None = None) -> None:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from exporter.config import FairnessConfig
 from exporter.database.database import Database
+from exporter.database.state_rows import MAX_VALUE_BYTES, value_text
 from exporter.database.statement import Statement
 from exporter.fairness.payload import PAYLOAD_ROW
 from exporter.fairness.reading import READING_ROW, StoredReading, parse_reading
 from exporter.fairness.settings import SETTING_NAMES, pinned_values
 
-STATE = Statement.load("exporter.fairness", "state.sql")
+STATE = Statement.load("exporter.fairness", "state.sql").with_text("value", value_text(MAX_VALUE_BYTES))
 # Left out when the file pins all four, so that no grant on the relation is needed then. A value is cut at 200
 # characters: a setting that needs more is no integer and no boolean.
 SETTINGS_BRANCH = """\

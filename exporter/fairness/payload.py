@@ -15,6 +15,8 @@ from exporter.fairness.values import ADMIT_ALL_PPM, Payload
 PAYLOAD_ROW = "workspace_fairness"
 DRAINED = Payload()
 KEYS = frozenset({"overloaded", "admission_ppm"})
+# Every writer stores 64 at the most. Whoever leaves the list gets an audit row: a stranger's list must have an end.
+MAX_READ_WORKSPACES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,10 @@ def parse_payload(text: str | None, *, target_ppm: int, last_good: Payload = DRA
         names = [name for name in stored["overloaded"] if isinstance(name, str)]
         if len(names) < len(stored["overloaded"]):
             problems.append("overloaded holds values that are not strings")
-        payload = replace(payload, overloaded=tuple(dict.fromkeys(names)))
+        unique = tuple(dict.fromkeys(names))
+        if len(unique) > MAX_READ_WORKSPACES:
+            problems.append(f"overloaded holds over {MAX_READ_WORKSPACES} workspaces")
+        payload = replace(payload, overloaded=unique[:MAX_READ_WORKSPACES])
     else:
         problems.append("overloaded is missing or not a list")
     ppm, problem = _parse_ppm(stored, target_ppm)

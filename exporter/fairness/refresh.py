@@ -77,7 +77,7 @@ class Refresher:
         self._gate = Gate()
         self._snapshot: FairnessSnapshot | None = None
         self._last_good = DRAINED
-        self._counted_payload: str | None = None
+        self._counted_payload: str | None = ""
         self._audited: frozenset[str] = frozenset()
         self._audited_since: Mapping[str, float] = MappingProxyType({})
 
@@ -99,6 +99,7 @@ class Refresher:
         if not self._gate.enter(self._monotonic(), self.interval_seconds):
             return RefreshOutcome(RefreshResult.SKIPPED)
         try:
+            await self._database.ensure_connection("fairness")
             async with asyncio.timeout(self._cadence.refresh_limit):
                 outcome = await run_once_more(self._database, self._cycle)
         except TimeoutError:
@@ -176,9 +177,10 @@ class Refresher:
     async def _read_beside(self, seen: _Seen, fence: datetime) -> RefreshOutcome:
         """Beside another writer, or while fairness is switched off: only the reading is ours."""
         reading = await store.aggregate(self._database, seen.settings, self._replica)
-        if not await store.write_reading(self._database, fence, reading, seen.payload.payload):
+        stored = await store.write_reading(self._database, fence, reading, seen.payload.payload)
+        if stored is None:
             return RefreshOutcome(RefreshResult.FENCED, payload_errors=seen.payload_errors)
-        snapshot = await self._snapshot_of(seen, reading, seen.payload.payload)
+        snapshot = await self._snapshot_of(seen, stored, seen.payload.payload)
         return RefreshOutcome(RefreshResult.OBSERVED, snapshot, payload_errors=seen.payload_errors)
 
     def _understand(self, look: Look) -> _Seen:

@@ -1,10 +1,9 @@
 -- Everything a replica looks at each cycle, in one statement: our two state rows and (unless the file pins them all, see
--- look.py) Windmill's four settings. A replica that
--- is not due, or loses, does nothing else: no write, no transaction id, no WAL.
--- Values over 4 MB are left unread: nobody writes them on purpose. The age is taken from clock_timestamp(), since another
--- replica's claim may carry a now() later than ours; it is NULL at an infinite updated_at, which counts as stale.
+-- look.py) Windmill's four settings. A replica that is not due, or loses, does nothing else: no write, no transaction id,
+-- no WAL. The age is taken from clock_timestamp(), since another replica's claim may carry a now() later than ours; it is
+-- NULL at an infinite updated_at, which counts as stale.
 SELECT 'state' AS source, state.name,
-       CASE WHEN pg_column_size(state.value) <= 4194304 THEN state.value::text END AS value,
+       {value} AS value,
        CASE WHEN isfinite(state.updated_at)
             THEN date_part('epoch', clock_timestamp() - state.updated_at) END AS age_seconds,
        date_part('epoch', now()) AS now

@@ -21,8 +21,8 @@ OCCUPANCY = Statement.load("exporter.fairness", "occupancy.sql")
 
 LOCK_READING = Statement(
     "lock_reading",
-    "SELECT value::text AS value FROM {schema}.background_task_state WHERE name = $1 FOR UPDATE",
-)
+    "SELECT {value} AS value FROM {schema}.background_task_state AS state WHERE state.name = $1 FOR UPDATE",
+).with_text("value", state_rows.value_text(state_rows.MAX_VALUE_BYTES))
 
 STORE_READING = Statement(
     "store_reading",
@@ -46,7 +46,7 @@ class Written:
 
 async def aggregate(database: Database, settings: FairnessSettings, by: str) -> FairnessReading:
     """Read who used how much: one read-only transaction with one statement, without parallel workers."""
-    planner = {"max_parallel_workers_per_gather": "0", "jit": "off"}
+    planner = {"max_parallel_workers_per_gather": "0"}
     async with database.transaction("fairness occupancy", planner=planner) as transaction:
         rows = await transaction.fetch(OCCUPANCY, settings.window_seconds)
     return summed_up(
@@ -91,12 +91,14 @@ async def write_decision(
     return Written(reading, entered, left, failure)
 
 
-async def write_reading(database: Database, fence: datetime, reading: FairnessReading, payload: Payload) -> bool:
-    """Store a reading beside another writer's payload; False when a later claim has taken over."""
+async def write_reading(
+    database: Database, fence: datetime, reading: FairnessReading, payload: Payload
+) -> FairnessReading | None:
+    """Store a reading beside another writer's payload. What was stored; None when a later claim has taken over."""
     async with database.transaction("fairness reading", read_only=False) as transaction:
         previous_text = await state_rows.hold(transaction, READING_ROW, fence)
         if previous_text is None:
-            return False
+            return None
         stored = parse_reading(previous_text)
         known = stored.reading.capped_since if stored.reading else {}
         reading = replace(
@@ -105,7 +107,7 @@ async def write_reading(database: Database, fence: datetime, reading: FairnessRe
             capped_since={name: known[name] for name in payload.overloaded if name in known},
         )
         await state_rows.write_value(transaction, READING_ROW, build_reading(reading))
-    return True
+    return reading
 
 
 async def capped_since(database: Database, workspaces: frozenset[str]) -> Mapping[str, float]:

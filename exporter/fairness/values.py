@@ -36,6 +36,21 @@ class FairnessState(StrEnum):
     FAILED = "failed"
 
 
+class Admission(StrEnum):
+    """What one pull is told, as counted by `windmill_fairness_admissions_total`. Only `EXCLUDED` holds anybody back.
+
+    In this order: the mode is off; the mode is shadow; nobody is capped; the decision is too old; the draw admitted
+    the capped workspaces; the draw left them out.
+    """
+
+    OFF = "off"
+    SHADOW = "shadow"
+    NOBODY_CAPPED = "nobody_capped"
+    STALE = "stale"
+    ADMITTED = "admitted"
+    EXCLUDED = "excluded"
+
+
 class SettingSource(StrEnum):
     """Where the value of a setting in force comes from."""
 

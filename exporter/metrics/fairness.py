@@ -35,7 +35,7 @@ def choose_workspaces(
     sizes = dict.fromkeys(capped, 0.0)
     if usage_is_fresh and snapshot.reading is not None:
         sizes |= {usage.workspace: usage.worker_micros for usage in snapshot.reading.usage}
-        if snapshot.would is not None and _shows_would(snapshot):
+        if snapshot.would is not None and shows_would(snapshot):
             capped.update(snapshot.would.payload.overloaded)
     return choose(previous, sizes, capped, limit)
 
@@ -52,7 +52,7 @@ def fairness_metrics(
         yield from _cluster(snapshot, reading, chosen)
         if snapshot.would is not None:
             yield from _equation(snapshot.would)
-            if _shows_would(snapshot):
+            if shows_would(snapshot):
                 yield from _would(snapshot.would, reading, chosen)
 
 
@@ -128,7 +128,7 @@ def _would(decision: Decision, reading: FairnessReading, chosen: AbstractSet[str
     yield single(families.WOULD_ADMISSION, decision.admission if capped else 1)
 
 
-def _shows_would(snapshot: FairnessSnapshot) -> bool:
+def shows_would(snapshot: FairnessSnapshot) -> bool:
     """In shadow, or when another writer decides: our fleet then reads for the reading alone and stores no decision."""
     beside = snapshot.reading is not None and snapshot.reading.decided is None
     return snapshot.mode is FairnessMode.SHADOW or beside

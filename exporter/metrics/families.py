@@ -78,15 +78,20 @@ ADMISSION = _gauge(
     unit="ratio",
 )
 TARGET_SHARE = _gauge(
-    "windmill_fairness_target_share_ratio", "Share that the capped workspaces should have together.", unit="ratio"
+    "windmill_fairness_target_share_ratio",
+    "Share that the capped workspaces get together while the others want all the rest.",
+    unit="ratio",
 )
 EXPECTED_SHARE = _gauge(
     "windmill_fairness_expected_share_ratio",
-    "Share of the capped workspaces that the admission probability should give by the share equation.",
+    "Share that the admission probability gives the capped workspaces while the others want all the rest.",
     unit="ratio",
 )
 CAPPED_SHARE = _gauge(
-    "windmill_fairness_capped_share_ratio", "Share that the capped workspaces really have together.", unit="ratio"
+    "windmill_fairness_capped_share_ratio",
+    "Share that the capped workspaces really have together. Above the target is right while the others leave workers "
+    "over.",
+    unit="ratio",
 )
 MEAN_SERVICE = _gauge(
     "windmill_fairness_mean_service_seconds",
@@ -99,7 +104,12 @@ SETTING = _gauge(
     "Settings in force: enabled, max_percent, duration_seconds, min_total_worker_seconds.",
     "name",
 )
-STATE = _gauge("windmill_fairness_state", "1 for the present state of fairness, 0 for the others.", "state")
+STATE = _gauge(
+    "windmill_fairness_state",
+    "1 for the present state: off (our mode), disabled (by Windmill's setting), idle (below the floor), fair (nobody "
+    "over the cap), capping, stale (enabled, but nobody refreshed the decision for 60 s), failed (our last refresh).",
+    "state",
+)
 PAYLOAD_UPDATED = _gauge(
     "windmill_fairness_payload_updated_timestamp_seconds",
     "When the stored decision was made, by the clock of the database.",
@@ -153,6 +163,12 @@ PAYLOAD_ERRORS = _own(
     "windmill_fairness_payload_errors_total",
     "Stored decisions and settings of an unexpected shape that this replica read.",
 )
+ADMISSIONS = _own(
+    FamilyType.COUNTER,
+    "windmill_fairness_admissions_total",
+    "Pulls that the admission endpoint of this replica answered, by what it said and why.",
+    "decision",
+)
 SAMPLES = _own(
     FamilyType.COUNTER, "windmill_queue_samples_total", "Series of this replica's queue readings by outcome.", "result"
 )
@@ -198,6 +214,17 @@ COLLECTOR_FAILURES = _own(
 )
 RELOAD_SUCCESSFUL = _own(
     FamilyType.GAUGE, "windmill_exporter_config_last_reload_successful", "1 while the last configuration read was good."
+)
+RELOAD_LAST_SUCCESS = _own(
+    FamilyType.GAUGE,
+    "windmill_exporter_config_last_reload_success_timestamp_seconds",
+    "When the configuration was last read successfully, by the clock of this replica.",
+    unit="seconds",
+)
+WEB_CONFIG_SUCCESSFUL = _own(
+    FamilyType.GAUGE,
+    "windmill_exporter_web_config_last_reload_successful",
+    "1 while the web config file and its certificates in force are those on the disk, 0 while those cannot be used.",
 )
 POOL_CONNECTIONS = _own(
     FamilyType.GAUGE, "windmill_exporter_database_pool_connections", "Open database connections by state.", "state"

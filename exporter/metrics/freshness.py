@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from exporter.fairness.state import present_state
 from exporter.fairness.values import FairnessMode, FairnessSnapshot, FairnessState
+from exporter.queue.values import QueueSnapshot
 from exporter.snapshot import Snapshot, is_stale
 
 
@@ -31,14 +32,16 @@ def freshness(snapshot: Snapshot, mode: FairnessMode, now_monotonic: float) -> F
     return Freshness(
         fairness=fresh,
         usage=fresh and fairness is not None and _usage_is_fresh(fairness, now_monotonic),
-        queue=queue is not None and not is_stale(queue.observed_monotonic, queue.interval_seconds, now_monotonic),
+        queue=queue is not None and _reading_is_fresh(queue, queue.reading.read_at, now_monotonic),
         state=present_state(fairness, mode, failed=failed, now_monotonic=now_monotonic),
     )
 
 
 def _usage_is_fresh(snapshot: FairnessSnapshot, now_monotonic: float) -> bool:
-    """A reading of another replica is older than our look at it."""
-    if snapshot.reading is None:
-        return False
-    read_monotonic = snapshot.observed_monotonic - max(0.0, snapshot.now - snapshot.reading.read_at)
+    return snapshot.reading is not None and _reading_is_fresh(snapshot, snapshot.reading.read_at, now_monotonic)
+
+
+def _reading_is_fresh(snapshot: FairnessSnapshot | QueueSnapshot, read_at: float, now_monotonic: float) -> bool:
+    """A reading of another replica is older than our look at it, and stays so however often we look."""
+    read_monotonic = snapshot.observed_monotonic - max(0.0, snapshot.now - read_at)
     return not is_stale(read_monotonic, snapshot.interval_seconds, now_monotonic)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from exporter import __version__
 from exporter.errors import DatabaseError
-from exporter.fairness.values import RefreshOutcome, RefreshResult
+from exporter.fairness.values import Admission, RefreshOutcome, RefreshResult
 from exporter.metrics import families
 from exporter.metrics.client import (
     ClientMetric,
@@ -58,7 +58,8 @@ HTTP_BUCKETS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 class OwnMetrics:
     """The metrics of this process. `pool_connections` gives the open connections by state when asked.
 
-    `changes` rises with everything recorded here but HTTP requests, so that a reader knows when to look again.
+    `changes` rises with everything recorded here but HTTP requests and their admissions, so that a reader knows when to
+    look again.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class OwnMetrics:
         self._transitions = self._counter(families.TRANSITIONS, ("capped",), ("uncapped",))
         self._audit_failures = self._counter(families.AUDIT_FAILURES)
         self._payload_errors = self._counter(families.PAYLOAD_ERRORS)
+        self._admissions = self._counter(families.ADMISSIONS, *((decision.value,) for decision in Admission))
         self._samples = self._counter(families.SAMPLES, *((result.value,) for result in SampleResult))
         self._unreadable_samples = self._counter(families.UNREADABLE_SAMPLES)
         self._failures = self._counter(
@@ -83,6 +85,9 @@ class OwnMetrics:
         self._connections = self._gauge(families.POOL_CONNECTIONS)
         self._reload_successful = self._gauge(families.RELOAD_SUCCESSFUL)
         self._reload_successful.set(1)
+        self._reload_last_success = self._gauge(families.RELOAD_LAST_SUCCESS)
+        self._web_config_successful = self._gauge(families.WEB_CONFIG_SUCCESSFUL)
+        self._web_config_successful.set(1)
         self._gauge(families.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
         ProcessCollector(registry=self._registry)
         GCCollector(registry=self._registry)
@@ -114,10 +119,21 @@ class OwnMetrics:
         """Count one HTTP request. `route` is a path that we serve, or one word for all others."""
         self._requests.labels(route, f"{status // 100}xx").observe(seconds)
 
-    def set_reload_successful(self, successful: bool) -> None:
-        """Say whether the last configuration read was good."""
+    def count_admissions(self, decision: Admission, pulls: int) -> None:
+        """Count pulls for which the admission endpoint gave the same answer."""
+        self._admissions.labels(decision.value).inc(pulls)
+
+    def record_reload(self, *, successful: bool, now_epoch: float) -> None:
+        """Say whether the configuration read now, in seconds of this host's clock, was good."""
         self.changes += 1
         self._reload_successful.set(successful)
+        if successful:
+            self._reload_last_success.set(now_epoch)
+
+    def set_web_config_successful(self, successful: bool) -> None:
+        """Say whether the web config file on the disk, with its certificates, is the one in force."""
+        self.changes += 1
+        self._web_config_successful.set(successful)
 
     def metrics(self) -> list[Metric]:
         """Every family as it is now."""

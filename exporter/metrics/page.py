@@ -41,6 +41,11 @@ class MetricsPage:
         self._snapshot_texts: dict[Exposition, bytes] = {}
         self._bodies: dict[tuple[Exposition, bool], bytes] = {}
 
+    def set_scope(self, scope: Scope) -> None:
+        """Export by other limits from now on."""
+        self._scope = scope
+        self._shown = None
+
     def body(self, exposition: Exposition, *, gzipped: bool) -> bytes:
         """The whole page."""
         self._update()

@@ -19,20 +19,23 @@ EMPTY_VALUE: Final = '{"version":1}'
 SLACK_RATIO: Final = 0.1
 MAX_SLACK_SECONDS: Final = 1.0
 
+# A reading of 10,000 tags of 255 characters (`queue.max_stored_tags`) still fits.
+MAX_VALUE_BYTES: Final = 16_777_216
+
 # One row, also when ours is missing. clock_timestamp(): another replica's claim may carry a now() later than ours. An
-# infinite updated_at has no age and counts as due. Values over 16 MB are left unread: nobody writes them on purpose.
+# infinite updated_at has no age and counts as due.
 STATE = Statement(
     "state",
     """
     SELECT date_part('epoch', now()) AS now,
            state.name IS NOT NULL AS present,
-           CASE WHEN pg_column_size(state.value) <= 16777216 THEN state.value::text END AS value,
+           {value} AS value,
            CASE WHEN isfinite(state.updated_at)
                 THEN date_part('epoch', clock_timestamp() - state.updated_at) END AS age_seconds
       FROM (SELECT) AS always
       LEFT JOIN {schema}.background_task_state AS state ON state.name = $1
     """,
-)
+).with_text("value", state_rows.value_text(MAX_VALUE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ PLANNER: Final = MappingProxyType(
 SERIES_PLANNER: Final = MappingProxyType({**PLANNER, "enable_sort": "off"})
 DEADLINE_MARGIN_SECONDS: Final = 2.0
 QUICK_DEADLINE_SECONDS: Final = 10.0
-REQUIREMENTS: Final = (Requirement("metrics", select=("id", "value", "created_at")),)
+HISTORY_REQUIREMENTS: Final = (Requirement("metrics", select=("id", "value", "created_at")),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class History:
         *,
         require: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`require` raises where the database does not offer `REQUIREMENTS`, and finds out where its tables are."""
+        """`require` raises where the database lacks one of `HISTORY_REQUIREMENTS`, and finds out where they are."""
         self._database = database
         self._deadline_seconds = deadline_seconds
         self._require = require
@@ -129,16 +129,7 @@ class History:
             self._reading("queue history", SERIES_PLANNER) as transaction,
         ):
             window = resolve(requested, now=await _now(transaction), slots=slots)
-            drawing = _Drawing(window)
-            bounds = (window.from_at - STALE_SECONDS, window.to_at, window.from_at, window.slot_seconds)
-            if tags is not None:
-                ids = [kind.series_id(tag) for tag in tags for kind in kinds]
-                if ids:
-                    await transaction.copy(SOME_SERIES, drawing.take, *bounds, ids)
-            elif kinds:
-                statement = ALL_SERIES if len(kinds) > 1 else ONE_KIND[next(iter(kinds))]
-                await transaction.copy(statement, drawing.take, *bounds)
-        return Drawn(window, drawing.lines())
+            return await draw_window(transaction, window, kinds, tags)
 
     async def _list_tags(self) -> tuple[str, ...]:
         async with self._deadline(QUICK_DEADLINE_SECONDS), self._reading("queue tags") as transaction:
@@ -184,6 +175,21 @@ class History:
     def _reading(self, purpose: str, planner: Mapping[str, str] = PLANNER) -> AbstractAsyncContextManager[Transaction]:
         seconds = self._deadline_seconds - DEADLINE_MARGIN_SECONDS
         return self._database.transaction(purpose, planner=planner, statement_seconds=seconds, for_request=True)
+
+
+async def draw_window(
+    transaction: Transaction, window: Window, kinds: Collection[Kind], tags: Collection[str] | None
+) -> Drawn:
+    """Read and draw exactly `window`, as the rows arrive."""
+    drawing = _Drawing(window)
+    bounds = (window.from_at - STALE_SECONDS, window.to_at, window.from_at, window.slot_seconds)
+    if tags is not None:
+        if ids := [kind.series_id(tag) for tag in tags for kind in kinds]:
+            await transaction.copy(SOME_SERIES, drawing.take, *bounds, ids)
+    elif kinds:
+        statement = ALL_SERIES if len(kinds) > 1 else ONE_KIND[next(iter(kinds))]
+        await transaction.copy(statement, drawing.take, *bounds)
+    return Drawn(window, drawing.lines())
 
 
 class _Drawing:

@@ -1,5 +1,7 @@
 -- The newest readable sample of every series in (now - 900 s, now], and how many unreadable rows are newer than $1
 -- (epoch seconds; NULL: all of these 900 s). One row a series: id, value (JSON text), at; the last row has only `unreadable`.
+-- Of the series that ended in a 0 more than 25 s ago only the newest $2 are sent: such a series decides nothing any more, and
+-- where tags come and go by the thousand the rest would be most of the answer.
 --
 -- Shape: OFFSET 0 fences the time range, so that it is read through metrics_sort_idx whatever the planner believes about the
 -- names. Without the literal id LIKE 'queue_%' the partial index cannot be chosen, which would read every old row of a series.
@@ -27,14 +29,21 @@ newest AS (
     SELECT DISTINCT ON (recent.id COLLATE "C")
            recent.id,
            CASE WHEN recent.climbing THEN jsonb_build_object('since', recent.number) ELSE recent.number END AS value,
-           recent.created_at
+           recent.created_at,
+           NOT recent.climbing AND recent.number::numeric = 0 AS drained
       FROM recent
      WHERE recent.readable
      -- Rows of one moment: the climb, else the highest value.
      ORDER BY recent.id COLLATE "C", recent.created_at DESC, recent.climbing DESC, recent.number::numeric DESC
 )
-SELECT newest.id, newest.value::text AS value, date_part('epoch', newest.created_at) AS at, NULL::bigint AS unreadable
-  FROM newest
+SELECT ranked.id, ranked.value::text AS value, date_part('epoch', ranked.created_at) AS at, NULL::bigint AS unreadable
+  FROM (SELECT newest.id, newest.value, newest.created_at, newest.drained,
+               row_number() OVER (PARTITION BY newest.drained
+                                  ORDER BY newest.created_at DESC, newest.id COLLATE "C") AS place
+          FROM newest) AS ranked
+ WHERE NOT ranked.drained
+    OR ranked.created_at > now() - interval '25 seconds'
+    OR ranked.place <= $2
  UNION ALL
 SELECT NULL, NULL, NULL, count(*)
   FROM recent

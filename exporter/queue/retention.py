@@ -20,10 +20,10 @@ BATCH_ROWS: Final = 5000
 MAX_BATCHES: Final = 20
 
 # A bitmap would collect all expired rows of a series for each batch; a scan of the whole table is never right here.
-PLANNER: Final = MappingProxyType({"enable_bitmapscan": "off", "enable_seqscan": "off", "jit": "off"})
+PLANNER: Final = MappingProxyType({"enable_bitmapscan": "off", "enable_seqscan": "off"})
 
 RETENTION_REQUIREMENTS: Final = (
-    Requirement("metrics", select=("id", "created_at"), delete=True),
+    Requirement("metrics", select=("id", "created_at", "ctid"), delete=True),
     Requirement(
         "background_task_state",
         select=("name", "value", "updated_at"),
@@ -33,17 +33,22 @@ RETENTION_REQUIREMENTS: Final = (
 )
 
 
+def requirements(config: QueueConfig) -> tuple[Requirement, ...]:
+    """Everything that the collector `retention` needs under `config`; nothing outside of mode `sample`."""
+    return RETENTION_REQUIREMENTS if config.mode is QueueMode.SAMPLE else ()
+
+
 class Retention:
     """Deletes in bounded batches, each committed alone; deleting twice is harmless, so that nothing is fenced."""
 
     name = "retention"
     interval_seconds = INTERVAL_SECONDS
-    requirements = RETENTION_REQUIREMENTS
 
     def __init__(self, database: Database, config: QueueConfig, batch_rows: int = BATCH_ROWS) -> None:
         self._database = database
         self._config = config
         self._batch_rows = batch_rows
+        self.requirements = requirements(config)
 
     async def tick(self) -> int:
         """Delete expired samples if no replica did lately; the number of rows deleted. Raises `DatabaseError`."""

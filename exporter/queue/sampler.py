@@ -23,6 +23,7 @@ from exporter.queue.reading import (
     parse_reading,
     remember,
 )
+from exporter.queue.samples import Kind
 from exporter.queue.selection import LastSamples, select_rows
 from exporter.queue.statements import READ_PLANNER, RecentSeries, insert_samples, read_queue, read_recent_series
 from exporter.queue.values import QueueMode, QueueOutcome, QueueReading, QueueSnapshot, SampleResult
@@ -42,6 +43,12 @@ SAMPLE_REQUIREMENTS: Final = (
     Requirement("metrics", select=("id", "value", "created_at"), insert=("id", "value", "created_at")),
     Requirement("background_task_state", select=STATE_COLUMNS, insert=STATE_COLUMNS, update=("value", "updated_at")),
 )
+
+
+def requirements(config: QueueConfig) -> tuple[Requirement, ...]:
+    """Everything that the collector `queue` needs under `config`; nothing when it is off."""
+    by_mode = {QueueMode.OFF: (), QueueMode.SAMPLE: SAMPLE_REQUIREMENTS}
+    return by_mode.get(config.mode, OBSERVE_REQUIREMENTS)
 
 
 class Sampler:
@@ -67,7 +74,7 @@ class Sampler:
         self._backlog_at: dict[str, float] = {}
         self._counted_until: float | None = None
         self.interval_seconds = config.interval_seconds
-        self.requirements = SAMPLE_REQUIREMENTS if config.mode is QueueMode.SAMPLE else OBSERVE_REQUIREMENTS
+        self.requirements = requirements(config)
 
     async def tick(self) -> QueueOutcome:
         """Run one cycle. Raises `DatabaseError`; what was not committed then is decided anew by the next tick."""
@@ -118,7 +125,8 @@ class Sampler:
         """Backlog and stored series of one snapshot. Whoever wrote `stored` counted the unreadable rows up to then."""
         counted = [self._counted_until, None if stored is None else stored.read_at]
         counted_until = max((at for at in counted if at is not None and at <= now), default=None)
-        return await read_queue(transaction), await read_recent_series(transaction, counted_until)
+        drained_series = len(Kind) * self._config.max_stored_tags
+        return await read_queue(transaction), await read_recent_series(transaction, counted_until, drained_series)
 
     def _reading(self, queue: WholeQueue, last: LastSamples) -> QueueReading:
         backlog_at = dict(self._backlog_at)
@@ -134,7 +142,7 @@ class Sampler:
         )
 
     def _adopt(self, reading: QueueReading | None, now: float) -> QueueSnapshot | None:
-        """The snapshot to show at `now`, as old in this process's time as the reading is in the database's."""
+        """The snapshot of `reading` as seen at `now` (database epoch seconds), which is this moment."""
         if reading is None or not is_fresh(reading, now, math.inf):
             return None
         self._backlog_at = remember(self._backlog_at, reading, self._config.max_stored_tags)

@@ -18,8 +18,8 @@ from exporter.queue.values import TagReading, WorkspaceWait
 BACKLOG = Statement.load("exporter.queue", "backlog.sql")
 LAST_SAMPLES = Statement.load("exporter.queue", "last_samples.sql")
 
-# Parallel workers halve nothing here and double the processor time; compiling costs more than the pass.
-READ_PLANNER: Final = MappingProxyType({"max_parallel_workers_per_gather": "0", "jit": "off", "work_mem": "64MB"})
+# Parallel workers halve nothing here and double the processor time.
+READ_PLANNER: Final = MappingProxyType({"max_parallel_workers_per_gather": "0", "work_mem": "64MB"})
 
 # One statement for all rows of a reading. A held delay is computed here, in exact decimals, so that created_at less the
 # value is the head's due time to the microsecond, however long we waited.
@@ -60,11 +60,16 @@ async def read_queue(transaction: Transaction) -> WholeQueue:
     )
 
 
-async def read_recent_series(transaction: Transaction, counted_until: float | None) -> RecentSeries:
-    """The newest readable sample of every series; unreadable rows are counted after `counted_until` (epoch seconds)."""
+async def read_recent_series(
+    transaction: Transaction, counted_until: float | None, drained_series: int
+) -> RecentSeries:
+    """The newest readable sample of every series, of drained ones only the newest `drained_series` and the last 25 s.
+
+    Unreadable rows are counted after `counted_until` (epoch seconds).
+    """
     last = {}
     unreadable = 0
-    for row in await transaction.fetch(LAST_SAMPLES, counted_until):
+    for row in await transaction.fetch(LAST_SAMPLES, counted_until, drained_series):
         if row["id"] is None:
             unreadable = row["unreadable"]
             continue

@@ -60,8 +60,9 @@ class QueueReading:
 class QueueSnapshot:
     """The newest reading of the queue, ours or another replica's.
 
-    `now` is the database's time when this process saw it. `observed_monotonic` is this process's time when the
-    queue was read: a reading that nobody renews goes stale, however often it is seen.
+    `now` is the database's time when this process saw it, and `observed_monotonic` this process's own at that moment.
+    How old the reading is follows from both and its `read_at`: one that nobody renews goes stale, however often it is
+    seen.
     """
 
     mode: QueueMode
@@ -85,10 +86,11 @@ class SampleResult(StrEnum):
 class QueueOutcome:
     """What one tick did. `samples` counts series of this tick; `unreadable_samples` rows seen for the first time.
 
-    `skipped_tags` have a backlog but are too long to be stored. `snapshot` is None when nothing was learnt.
+    `skipped_tags` have a backlog but are too long to be stored; None when this tick had nothing to store, since another
+    replica did. `snapshot` is None when nothing was learnt.
     """
 
     snapshot: QueueSnapshot | None
     samples: tuple[tuple[SampleResult, int], ...] = ()
     unreadable_samples: int = 0
-    skipped_tags: tuple[str, ...] = ()
+    skipped_tags: tuple[str, ...] | None = None

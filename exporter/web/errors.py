@@ -19,6 +19,10 @@ _KNOWN = {
 }
 
 
+class NotReady(ExporterError):
+    """There is no reading, or it is too old to be shown; the text says why."""
+
+
 @web.middleware
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn raised HTTP errors into our JSON shape, and everything unforeseen into a 500."""
@@ -31,20 +35,15 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         code, message = _KNOWN.get(error.status, ("refused", f"The request was refused: {error.reason}."))
         allowed = {str(hdrs.ALLOW): error.headers[hdrs.ALLOW]} if hdrs.ALLOW in error.headers else None
         return error_answer(error.status, code, message, headers=allowed)
-    except ExporterError as error:
-        return _known_trouble(request, error)
+    except (BadRequest, TooManyRows, DatabaseError, NotReady) as error:
+        return _answer(request, error)
     except Exception as error:  # noqa: BLE001  # the last stop: a fault in one handler must not show its inside
         _log(request, logging.ERROR, 500, error)
         return error_answer(500, "internal", "The exporter failed to answer; its log says why.")
 
 
-class NotReady(ExporterError):
-    """There is no reading, or it is too old to be shown; the text says why."""
-
-
-def _known_trouble(request: web.Request, error: ExporterError) -> web.Response:
-    """A sentence of ours. What keeps the database from answering is in the log already, once, by its collectors."""
-    level = logging.WARNING if isinstance(error, StatementFailed) else logging.INFO
+def _answer(request: web.Request, error: BadRequest | TooManyRows | DatabaseError | NotReady) -> web.Response:
+    """A sentence of ours, which is safe to show. Only a statement that the server refused may be a defect."""
     match error:
         case BadRequest():
             status, code = 400, "bad_request"
@@ -52,9 +51,12 @@ def _known_trouble(request: web.Request, error: ExporterError) -> web.Response:
             status, code = 413, "too_many_rows"
         case DatabaseError():
             status, code = 503, error.reason
-        case _:
+        case NotReady():
             status, code = 503, "not_ready"
-    _log(request, level, status, error if level > logging.INFO else None)
+    if isinstance(error, StatementFailed):
+        _log(request, logging.WARNING, status, error)
+    else:
+        _log(request, logging.INFO, status)
     return error_answer(status, code, str(error))
 
 

@@ -16,6 +16,8 @@ from exporter.queue.nudge import nudged
 from exporter.web.grafana_request import Target
 
 PLACES: Final = 3
+# From here on a value has no third place that could be wrong, and times a thousand it might be infinite.
+WHOLE: Final = 1e12
 Point: TypeAlias = tuple[float, int]
 Cell: TypeAlias = str | float | bool | None
 
@@ -68,8 +70,11 @@ def series_entries(target: Target, lines: Iterable[Line], from_ms: int) -> Itera
     shown = highest([line.vertices.peak for line in own], target.limit)
     notice = _left_out(len(own) - len(shown))
     for index in shown:
-        nudged_vertices = nudged(own[index].vertices, from_ms)
-        points = [(round(value, PLACES), at_ms) for at_ms, value in nudged_vertices]
+        # To three places, halves up. round(), or a function of our own, takes twice as long for up to 850,000 vertices.
+        points = [
+            (int(value * 1000 + 0.5) / 1000 if value < WHOLE else value, at_ms)
+            for at_ms, value in nudged(own[index].vertices, from_ms)
+        ]
         yield _series(target, own[index].tag, points, notice)
         notice = UNSET
 

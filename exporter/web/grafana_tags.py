@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from exporter.errors import BadRequest
 from exporter.web.grafana_fields import read_list, read_object, read_text, refusal
 
@@ -57,6 +59,7 @@ def admitted(tags: Iterable[str], filters: Iterable[TagFilter]) -> Tags:
 
 def read_tags(value: object, field: str) -> Tags | None:
     """The tags of a list, whose elements are literal, or of a text; None means all. Raises `BadRequest`."""
+    value = _listed_as_json(value)
     if isinstance(value, list | tuple):
         texts = [read_text(element, f"{field}[{index}]") for index, element in enumerate(value)]
     else:
@@ -73,6 +76,16 @@ def read_filters(value: object, field: str) -> tuple[TagFilter, ...]:
     if len(elements) > MAX_FILTERS:
         raise BadRequest(f"{field}: expected at most {MAX_FILTERS} filters, got {len(elements)}", field=field)
     return tuple(_read_filters(elements, field))
+
+
+def _listed_as_json(value: object) -> object:
+    """The list whose JSON text `value` is: a variable as JSON within a text, and nothing selected as `[]`."""
+    if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
+        try:
+            return msgspec.json.decode(value, type=list[str])
+        except (msgspec.MsgspecError, UnicodeError):
+            return value
+    return value
 
 
 def _split_text(text: str) -> list[str]:

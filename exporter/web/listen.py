@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import re
 import socket
+import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -12,9 +14,14 @@ from aiohttp import web
 from exporter.config import LISTEN_ADDRESS
 from exporter.errors import ConfigError
 from exporter.web.keys import PREFIX
+from exporter.web.protocol_log import ProtocolLog
 
-SHUTDOWN_SECONDS = 5.0
+# Granted twice at the worst: to an answer that is under way, and to a client that does not take it.
+SHUTDOWN_SECONDS = 3.0
 BACKLOG = 128
+# Cookies pile up behind a shared host name; a browser sends up to 16,000 bytes of them without complaint.
+MAX_HEADER_BYTES = 16_384
+MAX_HEADERS = 128
 _FAMILY_IS_MISSING = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
@@ -41,26 +48,58 @@ def parse_listen_address(text: str) -> ListenAddress:
 class Listener:
     """A running server. `urls` are what it can be reached by, with the route prefix and without a slash at the end."""
 
-    def __init__(self, runner: web.AppRunner, urls: tuple[str, ...]) -> None:
+    def __init__(self, runner: web.AppRunner, sockets: Sequence[socket.socket], authority: str) -> None:
         self._runner = runner
-        self.urls = urls
+        self._sockets = sockets
+        self._authority = authority
+        self.urls: tuple[str, ...] = ()
+
+    async def serve(self, context: ssl.SSLContext | None) -> None:
+        """Accept connections from now on with TLS by `context`, or without TLS.
+
+        The sockets stay open meanwhile and the connections already accepted go on: nobody is turned away. Raises
+        `ConfigError` when the system has no descriptors left; all stays as it was then. One call at a time.
+        """
+        before = self._runner.sites
+        try:
+            for bound in self._sockets:
+                await web.SockSite(self._runner, bound.dup(), ssl_context=context, backlog=BACKLOG).start()
+        except OSError as error:
+            for site in self._runner.sites - before:
+                await site.stop()
+            raise ConfigError([f"web.config.file: cannot be put in force: {error.strerror or error}"]) from error
+        for site in before:
+            await site.stop()
+        self.urls = (f"{'https' if context else 'http'}://{self._authority}",)
 
     async def stop(self) -> None:
-        """Close the listener, finish the answers under way for at most 5 s, close every connection."""
+        """Close the listener, finish the answers under way for at most 3 s, close every connection."""
+        for bound in self._sockets:
+            bound.close()
         await self._runner.cleanup()
 
 
-async def start_listening(app: web.Application, address: ListenAddress) -> Listener:
+async def start_listening(
+    app: web.Application, address: ListenAddress, context: ssl.SSLContext | None = None
+) -> Listener:
     """Serve `app`, made by `create_app`, on `address`. Raises `ConfigError` when it cannot be bound."""
     sockets = bind(address)
     # No access log: probes and scrapes would fill it. What fails is logged where it is answered.
-    # Cancelled handlers: a client that hangs up leaves no query running.
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, handler_cancellation=True)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=ProtocolLog(),
+        shutdown_timeout=SHUTDOWN_SECONDS,
+        handler_cancellation=True,  # a client that hangs up leaves no query running
+        max_line_size=MAX_HEADER_BYTES,
+        max_field_size=MAX_HEADER_BYTES,
+        max_headers=MAX_HEADERS,
+    )
     await runner.setup()
-    for bound in sockets:
-        await web.SockSite(runner, bound, backlog=BACKLOG).start()
     shown = ListenAddress(address.host or "localhost", sockets[0].getsockname()[1])
-    return Listener(runner, (f"http://{shown}{app[PREFIX]}",))
+    listener = Listener(runner, sockets, f"{shown}{app[PREFIX]}")
+    await listener.serve(context)
+    return listener
 
 
 def bind(address: ListenAddress) -> list[socket.socket]:

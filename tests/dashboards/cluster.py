@@ -132,7 +132,7 @@ async def load_going_on(connection: Connection) -> AsyncIterator[None]:
 
 def refuse_configuration_and_audit_rows(replica: Service) -> None:
     """What cannot be laid out in a database without breaking the other replicas, said to the replica's own metrics."""
-    replica._own.set_reload_successful(False)
+    replica._own.record_reload(successful=False, now_epoch=0.0)
     replica._own.record_refresh(RefreshOutcome(RefreshResult.WON, audit_failures=1))
 
 

@@ -157,6 +157,27 @@ async def test_a_frozen_server_costs_a_deadline_and_works_again_when_it_thaws(
     database.close()
 
 
+async def test_a_deadline_that_passes_between_two_statements_takes_the_connection_along(
+    windmill_url: str, windmill: Connection
+) -> None:
+    """It is terminated and never returned, although the server would answer a ROLLBACK."""
+    database = open_database(parse_url(windmill_url), QUICK)
+
+    async def write_and_think() -> None:
+        async with database.transaction("think", read_only=False) as transaction:
+            await transaction.execute(ADD, "queue_count_a", "1")
+            await asyncio.sleep(60)
+
+    with pytest.raises(DatabaseTimeout) as caught:
+        await write_and_think()
+    assert caught.value.reason == "deadline"
+    assert database.pool_connections == {"idle": 0, "busy": 0}
+    assert database.generation == 1
+    assert await count(database) == 0
+    assert database.generation == 2
+    database.close()
+
+
 async def test_a_statement_frozen_halfway_ends_by_our_deadline(windmill_url: str, postgres: EmbeddedPostgres) -> None:
     database = open_database(parse_url(windmill_url), QUICK)
 

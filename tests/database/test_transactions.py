@@ -62,6 +62,12 @@ async def test_a_transaction_sets_its_limits_locally(database: Database) -> None
     assert await setting(database, "enable_seqscan") == "on"
 
 
+async def test_no_statement_is_ever_compiled(database: Database, windmill: Connection) -> None:
+    """Field case F23: compiling alone takes longer than the limit that a careful role carries."""
+    assert await windmill.fetchval("SHOW jit") == "on"
+    assert await setting(database, "jit") == "off"
+
+
 @pytest.mark.parametrize(("of_role", "in_force"), [("50ms", "50ms"), ("0", "4s"), ("10min", "4s"), ("4s", "4s")])
 async def test_a_lower_limit_of_the_role_is_kept_and_never_raised(
     of_role: str, in_force: str, windmill_url: str, windmill: Connection, make_role: MakeRole
@@ -233,7 +239,7 @@ SELECT (SELECT json_agg(json_build_array(name, setting, source) ORDER BY name) F
 async def work_through_everything(database: Database) -> None:
     """Transactions of every kind and every ending, on the database's connections."""
     for number in range(20):
-        async with database.transaction("read", planner={"jit": "off", "work_mem": "8MB"}) as transaction:
+        async with database.transaction("read", planner={"enable_sort": "off", "work_mem": "8MB"}) as transaction:
             await transaction.fetch(COUNT)
         async with database.transaction("write", read_only=False, isolation="REPEATABLE READ") as transaction:
             await transaction.execute(ADD, f"queue_count_{number}", "1")
@@ -292,3 +298,19 @@ def test_relations_are_named_with_or_without_their_schema() -> None:
     assert split_relation("global_settings", "public") == ("public", "global_settings")
     assert split_relation("ops.settings", "public") == ("ops", "settings")
     assert quote_relation('ops.set"tings', "public") == '"ops"."set""tings"'
+
+
+async def test_after_a_renewal_no_earlier_connection_is_used_again(database: Database) -> None:
+    """One that is in use ends with its transaction, which itself is not disturbed."""
+    idle = await pid(database)
+    async with database.transaction("test") as transaction:
+        [row] = await transaction.fetch(PID)
+        assert row["pid"] == idle
+        database.renew()
+        assert [dict(row) for row in await transaction.fetch(PID)] == [{"pid": idle}]
+    assert database.pool_connections == {"idle": 0, "busy": 0}
+    fresh = await pid(database)
+    assert fresh != idle
+    database.renew()
+    assert database.pool_connections == {"idle": 0, "busy": 0}
+    assert await pid(database) not in {idle, fresh}

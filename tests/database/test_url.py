@@ -137,6 +137,10 @@ def test_no_problem_quotes_a_part_of_the_password(url: str) -> None:
     assert SECRET not in "".join(problems_of(url))
 
 
+def test_the_same_problem_is_reported_once() -> None:
+    assert problems_of("postgres://u@h/db?" + "a=b&" * 100) == ('database.url: unknown parameter "a"',)
+
+
 def test_every_problem_is_reported_at_once_and_located() -> None:
     url = (
         "postgres://h1:0,h2:99999/db?sslmod=require&sslmode=requrie&connect_timeout=soon&options=search_path&port=1,2,3"

@@ -59,6 +59,13 @@ def test_the_order_of_the_rows_does_not_matter(usage: dict[str, int], max_percen
     )
 
 
+def test_at_most_64_are_capped_and_the_largest_of_them() -> None:
+    """With a cap of 1 %, as many as a hundred tenants reach it."""
+    micros = {f"w{number:02}": 1_000_000 + number for number in range(90)}
+    capped = classify(micros, sum(micros.values()), max_percent=1, min_total_worker_seconds=4)
+    assert capped == tuple(f"w{number:02}" for number in range(89, 25, -1))
+
+
 @given(st.lists(st.text(max_size=3)), st.lists(st.text(max_size=3)))
 def test_transitions_turn_the_previous_set_into_the_current_one(before: list[str], after: list[str]) -> None:
     entered, left = transitions(before, after)

@@ -86,6 +86,7 @@ async def test_service_times_are_unclamped_and_leave_out_jobs_that_never_ran(
     await add_completed(windmill, "w", duration_ms=0, completed_ago=5)
     await add_completed(windmill, "w", duration_ms=10**11, completed_ago=5)
     await add_completed(windmill, "w", duration_ms=1000, completed_ago=70)
+    await add_completed(windmill, "w", duration_ms=1000, completed_ago=-3600)
     found = (await usage(database))["w"]
     assert (found.service.jobs, found.service.seconds) == (1, 34.0)
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import Any
 
-import asyncpg
 import pytest
 
-from exporter.conditions import Conditions
-from exporter.config import DatabaseConfig, FairnessConfig, FairnessPins
+from exporter.config import FairnessConfig, FairnessPins
 from exporter.database import state_rows
 from exporter.database.database import Connection, Database
 from exporter.demo.postgres import EmbeddedPostgres
@@ -19,77 +15,18 @@ from exporter.errors import DatabaseError
 from exporter.fairness import store
 from exporter.fairness.gate import Cadence
 from exporter.fairness.payload import DRAINED, PAYLOAD_ROW
-from exporter.fairness.refresh import Refresher
-from exporter.fairness.values import FairnessMode, FairnessSettings, Payload, RefreshOutcome, RefreshResult
-from tests.fairness.scene import add_completed, add_running
-
-FAST = Cadence(capped=0.1, idle=0.2, claim_guard=0.1, reading=0.5, slack=0.005)
-ENFORCE = FairnessConfig(mode=FairnessMode.ENFORCE)
-SHADOW = FairnessConfig(mode=FairnessMode.SHADOW)
-ENABLED = FairnessSettings(enabled=True)
-MakeReplica = Callable[..., Refresher]
-
-
-async def nothing_more() -> None:
-    """The capability check of a database that offers everything."""
-
-
-@pytest.fixture
-async def replica(windmill_url: str) -> AsyncIterator[MakeReplica]:
-    """Makes replicas of the product's refresh, each with a pool of its own."""
-    databases: list[Database] = []
-
-    async def connect() -> Connection:
-        return await asyncpg.connect(windmill_url, statement_cache_size=0)
-
-    def make(config: FairnessConfig = ENFORCE, cadence: Cadence = FAST, name: str | None = None) -> Refresher:
-        database = Database(connect, DatabaseConfig())
-        databases.append(database)
-        clock = asyncio.get_running_loop().time
-        return Refresher(
-            database,
-            config,
-            replica=name or f"replica-{len(databases)}",
-            conditions=Conditions(),
-            require=nothing_more,
-            monotonic=clock,
-            cadence=cadence,
-        )
-
-    yield make
-    for database in databases:
-        database.close()
-
-
-async def enable(windmill: Connection, **settings: object) -> None:
-    for name, value in {"enabled": True, **settings}.items():
-        await windmill.execute(
-            "INSERT INTO global_settings (name, value) VALUES ($1, $2::text::jsonb) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            f"workspace_fairness_{name}",
-            json.dumps(value),
-        )
-
-
-async def stored_payload(windmill: Connection) -> Any:
-    text = await windmill.fetchval("SELECT value::text FROM background_task_state WHERE name = 'workspace_fairness'")
-    return None if text is None else json.loads(text)
-
-
-async def audit_rows(windmill: Connection) -> list[tuple[str, str]]:
-    rows = await windmill.fetch("SELECT operation, resource FROM audit_partitioned ORDER BY id")
-    return [(row["operation"].removeprefix("workspace_fairness."), row["resource"]) for row in rows]
-
-
-async def next_tick(refresher: Refresher) -> RefreshOutcome:
-    await asyncio.sleep(refresher.due_in())
-    return await refresher.tick()
-
-
-async def make_noisy(windmill: Connection) -> None:
-    await add_running(windmill, "noisy", started_ago=60)
-    await add_completed(windmill, "noisy", duration_ms=34_000, completed_ago=8)
-    await add_completed(windmill, "quiet", duration_ms=1_000, completed_ago=2)
+from exporter.fairness.values import FairnessMode, Payload, RefreshResult
+from tests.fairness.replicas import (
+    ENABLED,
+    SHADOW,
+    MakeReplica,
+    audit_rows,
+    enable,
+    make_noisy,
+    next_tick,
+    stored_payload,
+)
+from tests.fairness.scene import add_completed
 
 
 async def test_the_winner_stores_decision_audit_rows_and_reading(windmill: Connection, replica: MakeReplica) -> None:
@@ -278,6 +215,20 @@ async def test_switching_fairness_off_drains_the_cap_once(windmill: Connection, 
     assert {outcome.result for outcome in outcomes} <= {RefreshResult.LOST, RefreshResult.OBSERVED}
 
 
+async def test_while_fairness_is_off_what_is_stored_holds_nobody_back(
+    windmill: Connection, replica: MakeReplica
+) -> None:
+    """At once, before anybody drains it; and beside a Windmill that leaves it stored for ever."""
+    await enable(windmill)
+    await make_noisy(windmill)
+    await replica().tick()
+    await enable(windmill, enabled=False)
+    snapshot = (await replica(SHADOW).tick()).snapshot
+    assert (await stored_payload(windmill))["overloaded"] == ["noisy"]
+    assert snapshot is not None
+    assert snapshot.in_force == DRAINED
+
+
 async def test_a_pin_in_the_file_enables_where_windmill_refuses(windmill: Connection, replica: MakeReplica) -> None:
     await make_noisy(windmill)
     pins = FairnessPins(enabled=True, max_percent=50, duration_secs=10, min_total_jobs=4)
@@ -340,70 +291,6 @@ async def test_where_windmill_wins_the_cycles_the_fleet_shares_a_reading_of_its_
     assert late.reading is not None
     assert late.in_force.admission_ppm == 77
     assert late.refreshed_by is None
-
-
-async def test_an_audit_row_that_cannot_be_written_is_owed_and_written_late_exactly_once(
-    windmill: Connection, replica: MakeReplica
-) -> None:
-    await enable(windmill)
-    await make_noisy(windmill)
-    await windmill.execute("ALTER TABLE audit_partitioned RENAME TO audit_hidden")
-    first = await replica().tick()
-    assert first.result is RefreshResult.WON
-    assert first.audit_failures == 1
-    assert (await stored_payload(windmill))["overloaded"] == ["noisy"]
-    await asyncio.sleep(0.25)
-    assert (await replica().tick()).audit_failures == 1
-    await windmill.execute("ALTER TABLE audit_hidden RENAME TO audit_partitioned")
-    assert await audit_rows(windmill) == []
-    for _ in range(2):
-        await asyncio.sleep(0.25)
-        assert (await replica().tick()).audit_failures == 0
-    assert await audit_rows(windmill) == [("capped", "noisy")]
-
-
-async def test_a_late_row_keeps_the_time_of_its_transition(windmill: Connection, replica: MakeReplica) -> None:
-    await enable(windmill)
-    await make_noisy(windmill)
-    await windmill.execute("ALTER TABLE audit_partitioned RENAME TO audit_hidden")
-    first = await replica().tick()
-    await windmill.execute("ALTER TABLE audit_hidden RENAME TO audit_partitioned")
-    await asyncio.sleep(0.5)
-    await replica().tick()
-    assert first.snapshot is not None
-    at = await windmill.fetchval("SELECT date_part('epoch', \"timestamp\") FROM audit_partitioned")
-    assert at == pytest.approx(first.snapshot.in_force_since["noisy"], abs=1e-5)
-
-
-async def test_a_missing_partition_never_stops_the_payload(windmill: Connection, replica: MakeReplica) -> None:
-    await enable(windmill)
-    await make_noisy(windmill)
-    partitions = await windmill.fetch(
-        "SELECT inhrelid::regclass::text AS name FROM pg_inherits "
-        "JOIN pg_class p ON p.oid = inhparent WHERE p.relname = 'audit_partitioned'"
-    )
-    for partition in partitions:
-        await windmill.execute(f"DROP TABLE {partition['name']}")
-    first = await replica().tick()
-    assert first.audit_failures == 1
-    assert (await stored_payload(windmill))["overloaded"] == ["noisy"]
-    await windmill.execute("SELECT make_audit_partitions_for_tests()")
-    await asyncio.sleep(0.25)
-    await replica().tick()
-    assert await audit_rows(windmill) == [("capped", "noisy")]
-
-
-async def test_a_late_row_of_a_day_without_a_partition_is_written_at_the_present(
-    windmill: Connection, replica: MakeReplica
-) -> None:
-    await enable(windmill)
-    owed = {"operation": "workspace_fairness.uncapped", "workspace": "old", "at": 1.5e9, "parameters": None}
-    await windmill.execute(
-        "INSERT INTO background_task_state (name, value) VALUES ('windmill_exporter_fairness', $1::text::jsonb)",
-        json.dumps({"version": 1, "owed": [owed]}),
-    )
-    assert (await replica().tick()).audit_failures == 0
-    assert await audit_rows(windmill) == [("uncapped", "old")]
 
 
 async def test_a_cycle_that_takes_too_long_is_ended_and_cools_down(windmill: Connection, replica: MakeReplica) -> None:

@@ -40,6 +40,14 @@ def test_usage_that_was_old_when_it_was_seen_turns_stale_earlier() -> None:
     assert fresh_at(state, 11).fairness
 
 
+def test_a_queue_that_was_read_long_before_it_was_seen_turns_stale_earlier() -> None:
+    """However often a replica looks at it: the reading is what ages."""
+    state = snapshot(None, replace(queue(), now=NOW + 20))
+    assert fresh_at(state, 9).queue
+    assert not fresh_at(state, 11).queue
+    assert fresh_at(snapshot(None, replace(queue(), now=NOW - 3600)), 29).queue
+
+
 def test_usage_from_the_future_is_not_fresher_than_our_look_at_it() -> None:
     state = snapshot(fairness(read_at=NOW + 3600))
     assert fresh_at(state, 29).usage

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.registry import REGISTRY
 
 from exporter.errors import DatabaseTimeout, DatabaseUnavailable, MissingCapability, StatementFailed
-from exporter.fairness.values import RefreshOutcome, RefreshResult
+from exporter.fairness.values import Admission, RefreshOutcome, RefreshResult
 from exporter.metrics.exposition import OPENMETRICS_END, Exposition, render
 from exporter.metrics.own import COLLECTORS, FAILURE_REASONS, OwnMetrics
 from exporter.queue.values import QueueOutcome, SampleResult
@@ -37,6 +37,7 @@ def test_every_counter_has_all_its_series_at_0_from_the_first_scrape_on() -> Non
         "windmill_fairness_transitions_total uncapped",
         "windmill_fairness_audit_failures_total",
         "windmill_fairness_payload_errors_total",
+        *(f"windmill_fairness_admissions_total {decision}" for decision in Admission),
         *(f"windmill_queue_samples_total {result}" for result in SampleResult),
         "windmill_queue_unreadable_samples_total",
         *(f"windmill_exporter_collector_duration_seconds_count {name}" for name in COLLECTORS),
@@ -116,10 +117,31 @@ def test_the_pool_is_asked_when_the_metrics_are() -> None:
 def test_a_bad_reload_shows_until_a_good_one() -> None:
     own = own_metrics()
     assert read(own)["windmill_exporter_config_last_reload_successful"] == 1
-    own.set_reload_successful(False)
-    assert read(own)["windmill_exporter_config_last_reload_successful"] == 0
-    own.set_reload_successful(True)
-    assert read(own)["windmill_exporter_config_last_reload_successful"] == 1
+    own.record_reload(successful=True, now_epoch=100.0)
+    own.record_reload(successful=False, now_epoch=200.0)
+    found = read(own)
+    assert found["windmill_exporter_config_last_reload_successful"] == 0
+    assert found["windmill_exporter_config_last_reload_success_timestamp_seconds"] == 100
+    own.record_reload(successful=True, now_epoch=300.0)
+    found = read(own)
+    assert found["windmill_exporter_config_last_reload_successful"] == 1
+    assert found["windmill_exporter_config_last_reload_success_timestamp_seconds"] == 300
+
+
+def test_a_web_config_that_cannot_be_used_shows_until_one_can() -> None:
+    own = own_metrics()
+    assert read(own)["windmill_exporter_web_config_last_reload_successful"] == 1
+    own.set_web_config_successful(False)
+    assert read(own)["windmill_exporter_web_config_last_reload_successful"] == 0
+
+
+def test_admissions_are_counted_by_what_was_said() -> None:
+    own = own_metrics()
+    own.count_admissions(Admission.EXCLUDED, 3)
+    own.count_admissions(Admission.EXCLUDED, 1)
+    found = read(own)
+    assert found["windmill_fairness_admissions_total excluded"] == 4
+    assert found["windmill_fairness_admissions_total admitted"] == 0
 
 
 def test_process_and_garbage_collector_basics_are_there() -> None:
@@ -136,13 +158,15 @@ def test_everything_recorded_but_requests_raises_the_number_of_changes() -> None
         lambda: own.record_refresh(RefreshOutcome(RefreshResult.WON)),
         lambda: own.record_queue(QueueOutcome(None)),
         lambda: own.observe_collector("queue", 0.1),
-        lambda: own.set_reload_successful(True),
+        lambda: own.record_reload(successful=True, now_epoch=1.0),
+        lambda: own.set_web_config_successful(False),
     ]
     for record in records:
         record()
         seen.append(own.changes)
     assert seen == sorted(set(seen))
     own.observe_request("/metrics", 200, 0.1)
+    own.count_admissions(Admission.EXCLUDED, 1)
     assert own.changes == seen[-1]
 
 

@@ -122,10 +122,10 @@ async def queue_of(database: Database) -> WholeQueue:
         return await read_queue(transaction)
 
 
-async def recent_of(database: Database, counted_until: float | None = None) -> RecentSeries:
+async def recent_of(database: Database, counted_until: float | None = None, drained_series: int = 4000) -> RecentSeries:
     """The stored series, as the sampler reads them."""
     async with database.transaction("test", isolation="REPEATABLE READ", planner=READ_PLANNER) as transaction:
-        return await read_recent_series(transaction, counted_until)
+        return await read_recent_series(transaction, counted_until, drained_series)
 
 
 def database_at(url: str) -> Database:

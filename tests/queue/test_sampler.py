@@ -228,7 +228,7 @@ async def test_a_row_of_a_stranger_is_no_reading_and_is_written_over(
 
 
 async def test_a_shared_reading_keeps_its_age(database: Database, windmill: Connection) -> None:
-    """A reading that nobody renews goes stale on every replica, whatever their clocks."""
+    """What `metrics.freshness` ages it by: a reading that nobody renews goes stale, whatever the clocks."""
     await add_jobs(windmill, Job())
     await sampler_of(database).tick()
     await windmill.execute(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -19,9 +20,19 @@ from exporter.metrics.page import MetricsPage
 from exporter.queue.history import History
 from exporter.readers import Readers
 from exporter.snapshot import Board
+from exporter.web.access import Access
 from exporter.web.app import create_app
+from exporter.web.keys import Reload
 from exporter.web.listen import Listener, parse_listen_address, start_listening
-from tests.metrics.scenes import MONOTONIC, full_snapshot, own_metrics
+from exporter.web.status.past import Past, PastCache
+from exporter.web.status.status import StatusPage
+from exporter.web.status.values import Clocks
+from tests.metrics.scenes import MONOTONIC, NOW, full_snapshot, own_metrics
+
+
+async def no_past(_previous: Past, _tags: Collection[str], _now_ms: int) -> Past:
+    """Nothing is known of the past."""
+    return Past()
 
 
 async def no_database() -> Connection:
@@ -42,7 +53,12 @@ class Service:
     own: OwnMetrics = field(default_factory=own_metrics)
     config: WebConfig = field(default_factory=WebConfig)
     readers: Readers = field(default_factory=lambda: readers_of(Database(no_database, DatabaseConfig())))
+    access: Access | None = None
+    reload: Reload | None = None
+    draw: Callable[[int], int] = random.randrange
     reason: str | None = None
+    conditions: dict[str, str] = field(default_factory=dict)
+    read: Callable[[Past, Collection[str], int], Awaitable[Past]] = no_past
 
     def app(self) -> web.Application:
         """The application; the clock of its page stands still."""
@@ -54,7 +70,17 @@ class Service:
             config=self.config,
             readers=self.readers,
             not_ready=lambda: self.reason,
-            clock=lambda: MONOTONIC,
+            status_page=StatusPage(
+                self.board,
+                lambda: Scope(FairnessMode.ENFORCE),
+                lambda: self.conditions,
+                PastCache(self.read),
+                lambda: Clocks(MONOTONIC, NOW),
+            ),
+            access=self.access,
+            reload_action=lambda: self.reload,
+            draw=self.draw,
+            monotonic=lambda: MONOTONIC,
         )
 
 

@@ -12,11 +12,15 @@ from aiohttp import ClientSession
 from exporter.config import Config
 from exporter.database.database import Connection
 from exporter.fairness.audit import CAPPED, UNCAPPED
+from exporter.snapshot import Snapshot
 from exporter.web.grafana_metrics import METRICS
-from tests.product import eventually, service, working
+from tests import product
+from tests.metrics.scenes import MONOTONIC, NOW, fairness, queue, snapshot
+from tests.product import eventually, working
 from tests.queue.scene import HOSTILE_NAMES, Job, add_jobs, add_worker
 from tests.web.grafana_requests import FROM_MS, PANELS, TO_MS, simpod_0_6
 from tests.web.grafana_scene import Grafana, grafana_of, since, store
+from tests.web.serving import Service
 
 NOWHERE = "postgres://nobody:secret@127.0.0.1:1/none"
 PAYLOADS = [
@@ -63,7 +67,7 @@ async def test_save_and_test_finds_a_working_datasource(grafana: Grafana, path: 
 
 async def test_save_and_test_is_200_without_a_database_and_says_what_is_wrong(windmill_url: str) -> None:
     """Field case F70."""
-    async with service(NOWHERE) as running, ClientSession() as session:
+    async with product.service(NOWHERE) as running, ClientSession() as session:
         await eventually(running.urls[0], lambda page: page.value("windmill_exporter_up") == 0)
         async with asyncio.timeout(20):
             while True:
@@ -299,6 +303,16 @@ async def test_a_tag_named_nan_is_no_number(grafana: Grafana, windmill: Connecti
     assert {value for value, _ in entry["datapoints"]} == {0.0, 3.0, 4.0}
 
 
+@pytest.mark.parametrize("metric", ["queue_count", "queue_count_grid"])
+async def test_values_beyond_all_measure_break_nothing(grafana: Grafana, windmill: Connection, metric: str) -> None:
+    """Field case F63: no answer holds what JSON cannot."""
+    await store(windmill, "count", "huge", [(100, 1e308), (130, -1e308)])
+    await store(windmill, "count", "deno", [(100, 3)])
+    answer = await grafana.query(metric)
+    assert "deno" in targets(answer)
+    assert all(isinstance(value, float) for entry in answer for value, _ in entry["datapoints"])
+
+
 async def test_a_grid_gives_every_tag_the_same_times(grafana: Grafana, windmill: Connection) -> None:
     await store_three(windmill)
     answer = await grafana.query("queue_count_grid", maxDataPoints=100)
@@ -354,12 +368,12 @@ async def test_caps_and_uncaps_of_the_audit_log_are_annotations(grafana: Grafana
 async def test_tables_show_what_the_loops_read_last(windmill_url: str, windmill: Connection) -> None:
     await add_jobs(windmill, Job("deno", workspace="demo"), number=3)
     await add_worker(windmill, "worker-1", ["deno"])
-    async with service(windmill_url, Config()) as running, ClientSession(f"{running.urls[0]}/") as session:
+    async with product.service(windmill_url, Config()) as running, ClientSession(f"{running.urls[0]}/") as session:
         await eventually(running.urls[0], working("queue", "fairness"))
         grafana = Grafana(session)
-        queue, shares = await grafana.query("queue_current", "fairness_shares")
+        now, shares = await grafana.query("queue_current", "fairness_shares")
         workspaces = await grafana.post("/variable", {"payload": {"target": "workspaces"}})
-    [[_, tag, count, delay, running_jobs, workers]] = queue["rows"]
+    [[_, tag, count, delay, running_jobs, workers]] = now["rows"]
     assert (tag, count, running_jobs, workers) == ("deno", 3, 0, 1)
     assert delay == pytest.approx(10, abs=20)
     assert [column["text"] for column in shares["columns"]][:3] == ["time", "workspace", "share"]
@@ -371,6 +385,47 @@ async def test_what_nobody_reads_is_503_and_says_which_mode(grafana: Grafana, ta
     status, answer = await grafana.post("/query", {"targets": [{"target": target}]})
     assert status == 503
     assert f"{target.partition('_')[0]}.mode is off" in answer["message"]
+
+
+OLD = MONOTONIC - 100
+
+
+@pytest.mark.parametrize(
+    ("target", "state", "message"),
+    [
+        ("queue_current", snapshot(fairness(), queue(observed_monotonic=OLD)), "too old"),
+        ("queue_current", snapshot(fairness(), None), "not read yet"),
+        ("fairness_shares", snapshot(fairness(observed_monotonic=OLD), queue()), "too old"),
+        ("fairness_shares", snapshot(fairness(read_at=NOW - 100), queue()), "too old"),
+        ("fairness_shares", snapshot(fairness(with_reading=False), queue()), "not read yet"),
+        ("fairness_shares", snapshot(None, queue()), "not read yet"),
+    ],
+)
+async def test_a_reading_that_is_too_old_to_be_shown_is_503(
+    client: ClientSession, service: Service, target: str, state: Snapshot, message: str
+) -> None:
+    service.board.current = state
+    status, answer = await Grafana(client).post("/query", {"targets": [{"target": target}]})
+    assert status == 503
+    assert message in answer["message"]
+
+
+async def test_a_locked_table_is_503_with_a_message(grafana: Grafana, windmill: Connection) -> None:
+    async with windmill.transaction():
+        await windmill.execute("LOCK TABLE metrics")
+        status, answer = await grafana.post(
+            "/query", {"targets": [{"target": "queue_count"}, {"target": "queue_delay"}]}
+        )
+    assert (status, answer["error"]["code"]) == (503, "lock_timeout")
+
+
+async def test_identical_requests_at_one_moment_share_their_statements(windmill_url: str, windmill: Connection) -> None:
+    await store_three(windmill)
+    before = await committed(windmill)
+    async with grafana_of(windmill_url) as grafana, asyncio.TaskGroup() as group:
+        answers = [group.create_task(grafana.query("queue_count", "queue_delay")) for _ in range(10)]
+    assert len({json.dumps(each.result()) for each in answers}) == 1
+    assert await committed(windmill) - before <= 6
 
 
 async def committed(windmill: Connection) -> int:

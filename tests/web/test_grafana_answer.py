@@ -65,8 +65,10 @@ def test_a_target_gets_the_lines_of_its_kind_and_its_tags() -> None:
 
 
 def test_values_are_rounded_to_three_places() -> None:
-    [entry] = answered(target(), [line("deno", (0, 1.23456), (1, 0.0004), (2, 1e15 + 0.3), (3, 2.0))])
-    assert [value for value, _ in entry["datapoints"]] == [1.235, 0.0, 1e15 + 0.25, 2.0]
+    [entry] = answered(
+        target(), [line("deno", (0, 1.23456), (1, 0.0004), (2, 1e12 + 0.3), (3, 2.0), (4, 0.0625), (5, 1.7e308))]
+    )
+    assert [value for value, _ in entry["datapoints"]] == [1.235, 0.0, 1e12 + 0.3, 2.0, 0.063, 1.7e308]
 
 
 def test_a_drop_at_one_millisecond_is_drawn_with_the_top_a_millisecond_earlier() -> None:
@@ -85,7 +87,10 @@ def test_times_strictly_rise_within_the_window_and_no_value_is_lost(vertices: li
     assert times == sorted(set(times))
     assert times[0] >= FROM_MS
     assert times[-1] == FROM_MS + end
-    assert [value for value, _ in entry["datapoints"]] == [*(round(value, 3) for _, value in ordered), 0.0]
+    assert [value for value, _ in entry["datapoints"]] == [
+        *(pytest.approx(value, abs=0.000501) for _, value in ordered),
+        0.0,
+    ]
 
 
 def test_a_limit_keeps_the_highest_peaks_in_their_order_and_says_so_once() -> None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from exporter.database.database import Connection
+from exporter.fairness.audit import CAPPED
+from exporter.fairness.events import Event
+from exporter.web.current_queue import CurrentTag
+from exporter.web.grafana_metrics import METRICS
+from exporter.web.grafana_request import Target
+from exporter.web.grafana_tables import events_table, queue_table, shares_table
+from tests.metrics.scenes import fairness
 from tests.web.grafana_data import Field, GrafanaData, install
 from tests.web.grafana_requests import FROM_MS, TO_MS
 from tests.web.grafana_scene import grafana_of, store_afternoon
@@ -110,3 +118,32 @@ def test_what_a_limit_left_out_is_noted(grafana_data: GrafanaData, answers: dict
     frames = grafana_data.read(json.dumps(answers["limited"]).encode()).frames
     assert [frame.ref_id for frame in frames] == ["A"] * 3
     assert [len(frame.notices) for frame in frames] == [1, 0, 0]
+
+
+def test_tables_have_columns_of_their_types(grafana_data: GrafanaData) -> None:
+    """Annotations need `time` and `timeEnd` by these names."""
+    events = [Event(1_800_000_000.0, CAPPED, "noisy", None)]
+    snapshot = fairness()
+    assert snapshot.reading is not None
+    tables = [
+        queue_table(
+            Target(METRICS["queue_current"], "A", None, 0), 1_800_000_000.0, [CurrentTag("a", 1, 2.0, 3, 4)], ()
+        ),
+        shares_table(Target(METRICS["fairness_shares"], "B", None, 0), snapshot, snapshot.reading),
+        events_table(Target(METRICS["fairness_events"], "C", None, 0), events, 0, 2_000_000_000_000),
+    ]
+    frames = grafana_data.read(msgspec.json.encode(tables)).frames
+    types = [{field.name: field.type for field in frame.fields} for frame in frames]
+    assert types[0] == {"time": "time", "tag": "string"} | dict.fromkeys(
+        ["count", "delay", "running", "workers"], "number"
+    )
+    assert types[1]["share"] == "number"
+    assert types[1]["capped"] == "boolean"
+    assert types[2] == {"time": "time", "timeEnd": "time", "title": "string", "text": "string", "tags": "string"}
+    assert [field.values for field in frames[2].fields] == [
+        [1_800_000_000_000],
+        [None],
+        ["noisy capped"],
+        [""],
+        ["fairness,capped"],
+    ]

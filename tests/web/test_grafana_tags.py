@@ -38,7 +38,7 @@ def filters(operator: str, value: object = None, **more: object) -> tuple[TagFil
 UNFILLED = ["", "$__all", "$tag", "${tag}", "${tag:json}", "[[tag]]"]
 
 
-@pytest.mark.parametrize("value", [None, *UNFILLED, "  ", "{}", "()", ",", [], *([each] for each in UNFILLED)])
+@pytest.mark.parametrize("value", [None, *UNFILLED, "  ", "{}", "()", ",", [], "[]", *([each] for each in UNFILLED)])
 def test_nothing_and_a_variable_that_was_not_filled_in_mean_all(value: object) -> None:
     assert read_tags(value, "tags") is None
 
@@ -62,6 +62,10 @@ def test_nothing_and_a_variable_that_was_not_filled_in_mean_all(value: object) -
         ("a\\", ["a\\"]),
         ("deno,deno", ["deno"]),
         ("a\nb", ["a\nb"]),
+        ('["a,b","c"]', ["a,b", "c"]),
+        ("[gpu]", ["[gpu]"]),
+        ("[1]", ["[1]"]),
+        ("[" * 500 + "]" * 500, ["[" * 500 + "]" * 500]),
     ],
 )
 def test_a_text_is_split_as_grafana_joins(text: str, tags: list[str]) -> None:
