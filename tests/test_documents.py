@@ -121,14 +121,12 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert [page for page in PAGES if f"({page}" not in text_of("README.md")] == []
 
 
-def test_every_module_of_the_architecture_is_where_it_says() -> None:
-    """Modules in the table stand in the package, whether they are named with their folder or after one."""
-    folder = ""
-    for word in re.findall(r"`((?:\w+/)*\w+\.py)`", text_of("ARCHITECTURE.md").partition("Beside the package")[0]):
-        head, _, module = word.rpartition("/")
-        folder = head if "/" in word else folder
-        places = (PROJECT / "exporter" / folder / module, PROJECT / "exporter" / module)
-        assert any(place.exists() for place in places), word
+def test_every_module_of_the_architecture_is_there() -> None:
+    named = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|sql))`", text_of("ARCHITECTURE.md")))
+    assert named
+    assert {
+        name for name in named if not any(PROJECT.glob(f"[de]*/**/{name}")) and not (PROJECT / name).exists()
+    } == set()
 
 
 def test_the_first_screen_of_the_readme_names_the_two_commands() -> None:
