@@ -29,6 +29,7 @@ from exporter.fairness.events import EventLog
 from exporter.fairness.gate import Cadence
 from exporter.fairness.refresh import Refresher
 from exporter.fairness.requirements import requirements as fairness_requirements
+from exporter.fairness.store import capped_since
 from exporter.fairness.values import FairnessMode
 from exporter.queue.history import History, RequestedWindow
 from exporter.queue.retention import Retention
@@ -89,6 +90,7 @@ async def refresh(database: Database, cap_percent: int) -> None:
         replica="bench",
         conditions=Conditions(),
         require=lambda: asyncio.sleep(0),
+        require_audit=lambda: asyncio.sleep(0),
         monotonic=time.monotonic,
         cadence=Cadence(capped=0, idle=0, claim_guard=0, reading=0, slack=0),
     )
@@ -122,6 +124,7 @@ async def measure(url: str) -> None:
         await connection.execute("UPDATE background_task_state SET updated_at = now() - interval '1 hour'")
         await connection.execute(AGE_SAMPLES)
         await events.latest()
+        await capped_since(database, frozenset({"tenant-1"}))
         await history.tags()
         await history.grid(RequestedWindow(length_ms=DAY_MS), None, Kind.COUNT, ["tag 1", "tag 2", "tag 3"])
     report(times)
