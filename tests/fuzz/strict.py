@@ -90,6 +90,6 @@ def _read_text(media_type: str, text: str) -> None:
         case "text/plain":
             list(text_families(text))
         case "application/openmetrics-text":
-            list(openmetrics_families(text))
+            list(openmetrics_families(text))  # type: ignore[no-untyped-call]  # the library lacks the annotation
         case "text/html":
             WellFormed(text)

@@ -61,7 +61,7 @@ async def read_every_page(url: str) -> int:
 
 
 @settings(
-    max_examples=12,
+    max_examples=25,
     derandomize=True,
     database=None,
     deadline=None,

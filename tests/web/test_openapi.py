@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from io import BytesIO
 from typing import Any
 
 import jsonschema_rs
@@ -15,6 +16,7 @@ from exporter import __version__
 from exporter.config import WebConfig
 from exporter.web import keys
 from exporter.web.access import OPEN_ROUTES, Access
+from exporter.web.app import MAX_BODY_BYTES
 from exporter.web.openapi import document
 from exporter.web.web_config import parse_web_config
 from tests.web.certificates import USERS, sign_in
@@ -124,3 +126,18 @@ async def test_what_is_not_described_is_refused_as_it_says(
     async with client.request(method, path) as response:
         assert response.status == status
         jsonschema_rs.validate({**shape, "components": DESCRIPTION["components"]}, await response.json())
+
+
+@pytest.mark.parametrize("path", [path for path, method, _ in OPERATIONS if method == "post" and path != "/-/reload"])
+async def test_a_body_that_is_too_large_is_refused_as_it_says(client: ClientSession, path: str) -> None:
+    assert DESCRIPTION["paths"][path]["post"]["responses"].keys() == {"200", "400", "401", "413", "503"}
+    async with client.post(path, data=BytesIO(b" " * (MAX_BODY_BYTES + 1))) as response:
+        assert response.status == 413
+        assert set(await response.json()) == {"message", "error"}
+
+
+async def test_every_get_answers_to_head_without_a_body(client: ClientSession) -> None:
+    for path in [path for path, method, _ in OPERATIONS if method == "get"]:
+        async with client.get(path) as get, client.head(path) as head:
+            assert (head.status, await head.read()) == (get.status, b""), path
+            assert head.content_type == get.content_type
