@@ -21,7 +21,7 @@ demo: $(VENV)/demo.stamp
 
 test: $(VENV)/dev.stamp
 	@sh tests/install-packages.sh
-	@$(VENV)/bin/python -m pytest -q $(TEST_ARGS)
+	@$(VENV)/bin/python -m pytest -q --numprocesses 2 --dist loadfile $(TEST_ARGS)
 
 lint: $(VENV)/dev.stamp
 	@$(VENV)/bin/ruff format --check --quiet --diff .

@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 Outcome = TypeVar("Outcome")
 
+# A collector that rarely has a turn is not red for its whole interval after what was missing is there.
+RETRY_SECONDS = 30.0
+
 # Why a collector has no connection although connecting works: nobody else says so.
 OWN_REASONS = frozenset({"connection_lost", "pool_exhausted"})
 
@@ -42,7 +45,7 @@ class Loop:
 
     name: str
     due_in: Callable[[], float]
-    turn: Callable[[], Awaitable[None]]
+    turn: Callable[[], Awaitable[object]]
 
 
 class Collectors:
@@ -101,6 +104,7 @@ class Collectors:
             replica=self._replica,
             conditions=self._conditions,
             require=lambda: self._capabilities.require("fairness"),
+            require_audit=lambda: self._capabilities.require("events"),
             monotonic=time.monotonic,
         )
 
@@ -160,7 +164,8 @@ class Collectors:
 
         async def turn() -> None:
             timer.begin(time.monotonic())
-            await self._turn(name, lambda: run_once_more(self._database, prepared), accept, failed)
+            if not await self._turn(name, lambda: run_once_more(self._database, prepared), accept, failed):
+                timer.hasten(time.monotonic() + RETRY_SECONDS)
 
         return Loop(name, lambda: timer.due_in(time.monotonic()), turn)
 
@@ -170,7 +175,7 @@ class Collectors:
         work: Callable[[], Awaitable[Outcome]],
         accept: Callable[[Outcome], None],
         failed: Callable[[DatabaseError], None],
-    ) -> None:
+    ) -> bool:
         """One turn of a collector: its outcome or its failure, on the board, in the metrics and in the log."""
         begun = time.perf_counter()
         error: DatabaseError | None = None
@@ -190,6 +195,7 @@ class Collectors:
         else:
             failed(error)
             self._failed(name, error, cause)
+        return error is None
 
     def _succeeded(self, name: str) -> None:
         self._conditions.clear(name)

@@ -18,6 +18,10 @@ class Timer:
         """Seconds until the next tick."""
         return 0.0 if self._due is None else max(0.0, self._due - now)
 
+    def hasten(self, due: float) -> None:
+        """Let the next tick come at `due` where that is earlier; those after it keep their distance from it."""
+        self._due = due if self._due is None else min(self._due, due)
+
     def begin(self, now: float) -> None:
         """Begin a tick; the next one is the first multiple of the interval that lies ahead."""
         if self._due is None:

@@ -40,7 +40,11 @@ async def check(product: Process, *flags: str, environment: Mapping[str, str]) -
     return child.returncode or 0, complaint.decode()
 
 
-@pytest.mark.parametrize("sections", [None, "", USERS, USERS + TLS, USERS + MUTUAL])
+@pytest.mark.parametrize(
+    "sections",
+    [None, "", USERS, USERS + TLS, USERS + MUTUAL],
+    ids=["no file", "empty", "users", "users and TLS", "users and client certificates"],
+)
 async def test_a_replica_that_lives_is_healthy_with_any_users_and_certificates(
     windmill_url: str, web_config: WebConfigFile, sections: str | None
 ) -> None:

@@ -106,6 +106,26 @@ async def test_a_role_that_row_security_filters_makes_one_collector_fail_by_name
         await eventually(running.urls[0], working("fairness"))
 
 
+async def test_an_audit_log_that_row_security_hides_is_named_and_never_taken_for_an_empty_one(
+    windmill: Connection, role: MakeRole
+) -> None:
+    """Beside another writer only the audit log knows since when somebody is capped."""
+    await enable(windmill)
+    await windmill.execute(
+        "INSERT INTO background_task_state (name, value) "
+        'VALUES (\'workspace_fairness\', \'{"overloaded": ["other"], "admission_ppm": 77}\')'
+    )
+    url = await role(roles.OBSERVE)
+    await windmill.execute("DROP POLICY windmill_exporter_observe_select ON audit_partitioned")
+    async with service(url, settings_view(Config())) as running:
+        page = await eventually(running.urls[0], working("fairness"))
+        assert page.value("windmill_fairness_capped_workspaces") == 1
+        assert page.value("windmill_fairness_capped_since_timestamp_seconds", workspace="other") is None
+        problem = running.conditions.problems["capped_since"]
+    assert "audit_partitioned" in problem
+    assert "CREATE POLICY" in problem
+
+
 @pytest.mark.parametrize(
     ("break_it", "mend_it", "broken", "named"),
     [

@@ -28,6 +28,17 @@ def test_missed_ticks_are_skipped() -> None:
     assert timer.due_in(157.0) == pytest.approx(3.0)
 
 
+def test_a_tick_can_be_had_sooner_but_never_later() -> None:
+    timer = Timer(600.0)
+    timer.begin(0.0)
+    timer.hasten(30.0)
+    assert timer.due_in(10.0) == 20.0
+    timer.hasten(900.0)
+    assert timer.due_in(10.0) == 20.0
+    timer.begin(30.0)
+    assert timer.due_in(30.0) == 600.0
+
+
 @given(st.floats(0.5, 20), st.lists(st.floats(0, 100), max_size=40))
 def test_the_next_tick_always_lies_within_one_interval(interval: float, steps: list[float]) -> None:
     timer, now = Timer(interval), 0.0

@@ -65,6 +65,7 @@ class Connector:
         self._contexts: Contexts = ()
         self._last_good: Host | None = None
         self._failure: DatabaseUnavailable | None = None
+        self._connected_before = False
         self.target: Target | None = None
 
     @property
@@ -191,6 +192,9 @@ class Connector:
     def _note_success(self) -> None:
         if self._failure is not None:
             logger.info("connected to the database again: %s", self.target)
+        elif not self._connected_before:
+            logger.info("connected to the database: %s", self.target)
+        self._connected_before = True
         self._failure = None
         self._backoff.succeeded()
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from exporter.database.database import Database
+from exporter.database.shared_reads import SharedReads
 from exporter.database.statement import Statement
 from exporter.database.stored_json import decode_json
-from exporter.errors import DatabaseTimeout
-from exporter.single_flight import SingleFlight
 
 DEADLINE_SECONDS: Final = 10.0
 EVENTS: Final = Statement.load("exporter.fairness", "events.sql")
@@ -36,28 +34,15 @@ class EventLog:
 
     def __init__(self, database: Database, require: Callable[[], Awaitable[None]] | None = None) -> None:
         self._database = database
-        self._require = require
-        self._flights = SingleFlight()
+        self._reads = SharedReads(database, require)
 
     async def latest(self) -> tuple[Event, ...]:
         """The latest 200 caps and the latest 200 uncaps, newest first. Raises `DatabaseError` within 10 s."""
-        return await self._flights.run("events", self._read)
+        return await self._reads.run("events", DEADLINE_SECONDS, lambda: events(self._database))
 
     async def close(self) -> None:
         """Cancel whatever is still read."""
-        await self._flights.close()
-
-    async def _read(self) -> tuple[Event, ...]:
-        try:
-            async with asyncio.timeout(DEADLINE_SECONDS) as deadline:
-                if self._require is not None:
-                    await self._require()
-                return await events(self._database)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            text = f"fairness events: no answer within {DEADLINE_SECONDS:g} s"
-            raise DatabaseTimeout(text, reason="deadline") from None
+        await self._reads.close()
 
 
 async def events(database: Database) -> tuple[Event, ...]:

@@ -30,6 +30,8 @@ from exporter.fairness.values import (
     RefreshResult,
 )
 
+ASK_CHECK = "windmill-exporter check-database names the missing grant"
+
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
@@ -50,7 +52,8 @@ class _Seen:
 class Refresher:
     """One process's refresh, one `tick` at a time. Times come from `monotonic` and from the database alone.
 
-    `require` raises `MissingCapability` while the database does not offer what the statements need.
+    `require` raises `MissingCapability` while the database does not offer what the statements need, `require_audit`
+    while the audit log cannot be read.
     """
 
     name = "fairness"
@@ -63,6 +66,7 @@ class Refresher:
         replica: str,
         conditions: Conditions,
         require: Callable[[], Awaitable[None]],
+        require_audit: Callable[[], Awaitable[None]],
         monotonic: Callable[[], float],
         cadence: Cadence | None = None,
     ) -> None:
@@ -71,6 +75,7 @@ class Refresher:
         self._replica = replica
         self._conditions = conditions
         self._require = require
+        self._require_audit = require_audit
         self._monotonic = monotonic
         self._cadence = cadence or Cadence()
         self._looker = Looker(database, config)
@@ -161,7 +166,7 @@ class Refresher:
             failures = len(written.reading.owed)
             self._conditions.raise_problem(
                 "audit",
-                f"{failures} audit rows could not be written and are owed: {written.audit_failure}",
+                f"{failures} audit rows could not be written and are owed: {written.audit_failure} ({ASK_CHECK})",
                 kind=written.audit_failure.sqlstate,
             )
         snapshot = await self._snapshot_of(seen, written.reading, payload)
@@ -251,6 +256,8 @@ class Refresher:
 
     async def _look_up_since(self, workspaces: frozenset[str]) -> Mapping[str, float]:
         try:
+            # Row security that hides the log would answer that nobody was ever capped.
+            await self._require_audit()
             since = await store.capped_since(self._database, workspaces)
         except DatabaseError as error:
             self._conditions.raise_problem("capped_since", f"since when workspaces are capped is unknown: {error}")

@@ -6,16 +6,17 @@ Nothing here holds the event loop for long: between two series drawn it lets oth
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from exporter.database.capabilities import Requirement
 from exporter.database.database import Database, Transaction
+from exporter.database.shared_reads import SharedReads
 from exporter.database.statement import Statement
-from exporter.errors import BadRequest, DatabaseTimeout
+from exporter.errors import BadRequest
 from exporter.queue.grid import MAX_TAGS, READABLE, GridRow, make_grid, read_grid
 from exporter.queue.render import STALE_SECONDS, Window, render
 from exporter.queue.samples import Kind, split_id
@@ -23,7 +24,6 @@ from exporter.queue.slot_rows import Series, SlotRows
 from exporter.queue.stored import StoredRows, StoredSeries
 from exporter.queue.vertices import Vertices
 from exporter.queue.window import MAX_SLOTS, MAX_WINDOW_MS, RequestedWindow, resolve
-from exporter.single_flight import SingleFlight
 
 __all__ = ["Drawn", "GridRow", "History", "Kind", "Line", "RequestedWindow", "StoredSeries"]
 
@@ -83,8 +83,7 @@ class History:
         """`require` raises where the database lacks one of `HISTORY_REQUIREMENTS`, and finds out where they are."""
         self._database = database
         self._deadline_seconds = deadline_seconds
-        self._require = require
-        self._flights = SingleFlight()
+        self._reads = SharedReads(database, require)
 
     async def series(
         self, window: RequestedWindow, *, slots: int, kinds: Collection[Kind], tags: Collection[str] | None
@@ -96,11 +95,11 @@ class History:
         wanted = frozenset(kinds)
         named = None if tags is None else frozenset(filter(_can_be_stored, tags))
         key = ("series", window, slots, wanted, named)
-        return await self._flights.run(key, lambda: self._draw(window, slots, wanted, named))
+        return await self._reads.run(key, self._deadline_seconds, lambda: self._draw(window, slots, wanted, named))
 
     async def tags(self) -> tuple[str, ...]:
         """Every tag with stored series, in code point order."""
-        return await self._flights.run("tags", self._list_tags)
+        return await self._reads.run("tags", QUICK_DEADLINE_SECONDS, self._list_tags)
 
     async def grid(
         self, window: RequestedWindow, step_seconds: float | None, kind: Kind, tags: Collection[str] | None
@@ -111,34 +110,33 @@ class History:
         """
         named = None if tags is None else frozenset(filter(_can_be_stored, tags))
         key = ("grid", window, step_seconds, kind, named)
-        return await self._flights.run(key, lambda: self._read_grid(window, step_seconds, kind, named))
+        return await self._reads.run(
+            key, self._deadline_seconds, lambda: self._read_grid(window, step_seconds, kind, named)
+        )
 
     async def stored(self) -> tuple[StoredSeries, ...]:
         """The readable rows of 14 days by series, in code point order. Raises `TooManyRows` above 200,000."""
-        return await self._flights.run("stored", self._read_stored)
+        return await self._reads.run("stored", self._deadline_seconds, self._read_stored)
 
     async def close(self) -> None:
         """Cancel whatever is still read."""
-        await self._flights.close()
+        await self._reads.close()
 
     async def _draw(
         self, requested: RequestedWindow, slots: int, kinds: frozenset[Kind], tags: frozenset[str] | None
     ) -> Drawn:
-        async with (
-            self._deadline(self._deadline_seconds),
-            self._reading("queue history", SERIES_PLANNER) as transaction,
-        ):
+        async with self._reading("queue history", SERIES_PLANNER) as transaction:
             window = resolve(requested, now=await _now(transaction), slots=slots)
             return await draw_window(transaction, window, kinds, tags)
 
     async def _list_tags(self) -> tuple[str, ...]:
-        async with self._deadline(QUICK_DEADLINE_SECONDS), self._reading("queue tags") as transaction:
+        async with self._reading("queue tags") as transaction:
             return await _tags(transaction, tuple(Kind))
 
     async def _read_grid(
         self, requested: RequestedWindow, step_seconds: float | None, kind: Kind, tags: frozenset[str] | None
     ) -> tuple[GridRow, ...]:
-        async with self._deadline(self._deadline_seconds), self._reading("queue grid") as transaction:
+        async with self._reading("queue grid") as transaction:
             window = resolve(requested, now=await _now(transaction), slots=MAX_SLOTS)
             grid = make_grid(window, step_seconds or window.slot_seconds)
             wanted = await _tags(transaction, (kind,)) if tags is None else tags
@@ -147,30 +145,14 @@ class History:
             return await read_grid(transaction, grid, kind, wanted)
 
     async def _read_stored(self) -> tuple[StoredSeries, ...]:
-        async with self._deadline(self._deadline_seconds):
-            rows: StoredRows | None = None
-            more = True
-            while more:
-                async with self._reading("queue rows") as transaction:
-                    if rows is None:
-                        now = await _now(transaction)
-                        rows = StoredRows(now - MAX_WINDOW_MS / 1000, now)
-                    more = await rows.read_page(transaction)
-            assert rows is not None  # noqa: S101
-            return rows.finish()
-
-    @asynccontextmanager
-    async def _deadline(self, seconds: float) -> AsyncIterator[None]:
-        """Everything that a request may take, waiting for a connection included."""
-        try:
-            async with asyncio.timeout(seconds) as deadline:
-                if self._require is not None:
-                    await self._require()
-                yield
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise DatabaseTimeout(f"no answer from the database within {seconds:g} s", reason="deadline") from None
+        rows: StoredRows | None = None
+        while rows is None or rows.more:
+            async with self._reading("queue rows") as transaction:
+                if rows is None:
+                    now = await _now(transaction)
+                    rows = StoredRows(now - MAX_WINDOW_MS / 1000, now)
+                await rows.read_page(transaction)
+        return rows.finish()
 
     def _reading(self, purpose: str, planner: Mapping[str, str] = PLANNER) -> AbstractAsyncContextManager[Transaction]:
         seconds = self._deadline_seconds - DEADLINE_MARGIN_SECONDS

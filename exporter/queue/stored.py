@@ -57,16 +57,17 @@ class StoredSeries:
 
 @dataclass(slots=True)
 class StoredRows:
-    """Reads page after page, each in a transaction of its own that the caller opens."""
+    """Reads page after page while there are `more`, each in a transaction of its own that the caller opens."""
 
     from_at: float
     to_at: float
     series: dict[str, StoredSeries] = field(default_factory=dict)
+    more: bool = True
     _key: tuple[str, datetime] = ("", datetime.fromtimestamp(0, UTC))
     _count: int = 0
 
-    async def read_page(self, transaction: Transaction) -> bool:
-        """Read one more page; whether there may be another. Raises `TooManyRows`."""
+    async def read_page(self, transaction: Transaction) -> None:
+        """Read one more page. Raises `TooManyRows`."""
         rows = await transaction.fetch(PAGE, self.from_at, self.to_at, *self._key, PAGE_ROWS)
         self._count += len(rows)
         if self._count > MAX_ROWS:
@@ -78,7 +79,7 @@ class StoredRows:
                 one.values.append(row["at"] - row["number"] if row["climbing"] else row["number"])
         if rows:
             self._key = (rows[-1]["id"], rows[-1]["created_at"])
-        return len(rows) >= PAGE_ROWS
+        self.more = len(rows) >= PAGE_ROWS
 
     def finish(self) -> tuple[StoredSeries, ...]:
         """Every series in code point order, its rows oldest first."""

@@ -51,8 +51,7 @@ async def queue_metrics_series(request: web.Request) -> web.StreamResponse:
     window = parse_windmill_window(request.query)
     ties = parse_choice(request.query, "ties", ("exact", "nudge"))
     drawn = await request.app[READERS].history.series(window, slots=MAX_SLOTS, kinds=tuple(Kind), tags=None)
-    draw: Draw = (lambda line: nudged(line.vertices, drawn.window.from_ms)) if ties == "nudge" else _exactly
-    return await stream_json(request, _series_pieces(drawn, draw))
+    return await stream_json(request, nudged_pieces(drawn) if ties == "nudge" else exact_pieces(drawn))
 
 
 async def queue_metrics(request: web.Request) -> web.StreamResponse:
@@ -92,8 +91,14 @@ WINDMILL_ROUTES: Final[dict[str, Handler]] = {
 }
 
 
-def _exactly(line: Line) -> Iterable[Vertex]:
-    return line.vertices
+def exact_pieces(drawn: Drawn) -> Iterator[bytes]:
+    """The answer to the vertex: a vertical's ends share their time."""
+    return _series_pieces(drawn, lambda line: line.vertices)
+
+
+def nudged_pieces(drawn: Drawn) -> Iterator[bytes]:
+    """The answer with strictly rising times."""
+    return _series_pieces(drawn, lambda line: nudged(line.vertices, drawn.window.from_ms))
 
 
 def _series_pieces(drawn: Drawn, draw: Draw) -> Iterator[bytes]:

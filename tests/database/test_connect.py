@@ -325,6 +325,7 @@ async def test_each_change_of_state_is_one_line(proxy: TcpProxy, caplog: pytest.
     lines = [record.getMessage() for record in caplog.records if record.name.startswith("exporter")]
     assert [line.split(":")[0] for line in lines] == [
         "the URL is odd",
+        "connected to the database",
         "no database connection",
         "connected to the database again",
     ]

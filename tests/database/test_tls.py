@@ -40,8 +40,10 @@ class Authority:
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     directory = tmp_path_factory.mktemp("tls")
-    for folder in (directory, directory.parent, directory.parent.parent):
-        folder.chmod(0o755)
+    # PgBouncer reads them without root's rights. With several workers each has a directory more of its own.
+    for folder in (directory, *directory.parents[:3]):
+        if folder.name not in {"", "tmp"}:
+            folder.chmod(0o755)
     own, foreign = trustme.CA(), trustme.CA()
     own.cert_pem.write_to_path(directory / "ca.pem")
     foreign.cert_pem.write_to_path(directory / "stranger.pem")

@@ -103,6 +103,7 @@ async def run_statements(url: str, config: Config) -> str | None:
         replica="one",
         conditions=Conditions(),
         require=nothing_checked,
+        require_audit=nothing_checked,
         monotonic=clock,
     )
     try:

@@ -34,6 +34,7 @@ async def replica(windmill_url: str) -> AsyncIterator[MakeReplica]:
             replica=name or f"replica-{len(databases)}",
             conditions=Conditions(),
             require=nothing_more,
+            require_audit=nothing_more,
             monotonic=clock,
             cadence=cadence,
         )

@@ -160,6 +160,7 @@ async def test_a_silent_first_host_does_not_hold_a_lone_refresh_up_for_ever(
             replica="alone",
             conditions=Conditions(),
             require=nothing_more,
+            require_audit=nothing_more,
             monotonic=asyncio.get_running_loop().time,
             cadence=Cadence(refresh_limit=config.connect_timeout_seconds),
         )

@@ -43,9 +43,10 @@ def ask(url: str, metric: str, seconds: float) -> bytes:
 
 def panel(url: str, metric: str, title: str, unit: str, seconds: float) -> Mapping[str, Any]:
     """One panel: the joined series with their names."""
-    joined = install().read(ask(url, metric, seconds)).joined
-    names = [entry["target"] for entry in json.loads(ask(url, metric, seconds))]
-    return {"title": title, "unit": unit, "names": names, "columns": [field.values for field in joined]}
+    answer = ask(url, metric, seconds)
+    names = [entry["target"] for entry in json.loads(answer)]
+    columns = [field.values for field in install().read(answer).joined]
+    return {"title": title, "unit": unit, "names": names, "columns": columns}
 
 
 def caps(url: str, seconds: float) -> Sequence[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from exporter import __version__
@@ -14,6 +14,7 @@ from exporter.fairness.events import Event
 from exporter.fairness.values import FairnessMode, FairnessSettings, Payload
 from exporter.queue.values import WorkspaceWait
 from exporter.snapshot import CollectorStatus, Snapshot
+from exporter.web.status.advice import BY_REASON
 from exporter.web.status.html import LINKS, STATES, document
 from exporter.web.status.past import Past
 from exporter.web.status.values import Clocks, Sparkline, Trouble
@@ -252,6 +253,7 @@ def test_hostile_names_are_text_everywhere() -> None:
 @settings(max_examples=40)
 @given(st.text(max_size=300))
 def test_whatever_a_name_is_the_page_can_be_encoded_and_stays_well_formed(name: str) -> None:
+    assume(name not in BY_REASON)  # the scene fails for this reason too, and known ones come with advice
     past = Past({name: LINE}, (Event(NOW, CAPPED, name, None),))
     benign = shown(made(hostile_snapshot("benign"), past=replace(past, lines={"benign": LINE})))
     page = shown(made(hostile_snapshot(name), past=past))
