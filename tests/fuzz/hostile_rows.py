@@ -41,8 +41,19 @@ MOMENTS = (
     ),
 )
 
+# What ends a text early in one of our formats.
+BREAKING = (
+    "</bdi></td>",
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "&lt;&#0;&",
+    "]]>-->",
+    'a"} 1\nb{c="d',
+    '"}],"NaN":NaN,"a":[{"b":"',
+    "\\ud800",
+)
 names = st.one_of(
-    st.sampled_from([name[:50] for name in HOSTILE_NAMES]),
+    st.sampled_from([*(name[:50] for name in HOSTILE_NAMES), *BREAKING]),
     # What PostgreSQL stores in a text.
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=50),
 )
@@ -59,7 +70,7 @@ class Rows:
     completed: list[tuple[str, int, str]]
     samples: list[tuple[str, str, str, str]]
     settings: dict[str, str]
-    states: dict[str, str]
+    states: dict[str, tuple[str, str]]
     audit: list[tuple[str, str, str, str]]
     served: list[str]
 
@@ -70,7 +81,7 @@ rows = st.builds(
     completed=st.lists(st.tuples(names, durations, moments), max_size=5),
     samples=st.lists(st.tuples(st.sampled_from(("count", "delay", "")), names, documents, moments), max_size=8),
     settings=st.dictionaries(st.sampled_from(SETTINGS), documents | st.just("true") | st.just("1")),
-    states=st.dictionaries(st.sampled_from(STATE_ROWS), documents),
+    states=st.dictionaries(st.sampled_from(STATE_ROWS), st.tuples(documents, moments)),
     audit=st.lists(st.tuples(st.sampled_from(OPERATIONS), names, documents, moments), max_size=5),
     served=st.lists(names, max_size=4),
 )
@@ -113,16 +124,14 @@ async def replace_rows(windmill: Connection, content: Rows) -> None:
 
 
 async def _replace_state(windmill: Connection, content: Rows) -> None:
-    # Old enough that the next cycle is due at once.
-    for table, values in (("global_settings", content.settings), ("background_task_state", content.states)):
-        for name, value in values.items():
-            await windmill.execute(
-                f"""
-                INSERT INTO {table} (name, value, updated_at) VALUES ($1, $2::text::jsonb, now() - interval '1 hour')
-                """,
-                name,
-                value,
-            )
+    for name, value in content.settings.items():
+        await windmill.execute("INSERT INTO global_settings (name, value) VALUES ($1, $2::text::jsonb)", name, value)
+    for name, (value, at) in content.states.items():
+        await windmill.execute(
+            f"INSERT INTO background_task_state (name, value, updated_at) VALUES ($1, $2::text::jsonb, {at})",
+            name,
+            value,
+        )
     for operation, workspace, parameters, at in content.audit:
         for table, moment in (("audit", at), ("audit_partitioned", "now()")):
             await windmill.execute(

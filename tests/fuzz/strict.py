@@ -12,7 +12,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 JSON = "application/json"
-VOID = frozenset({"meta", "link", "input", "br", "hr", "img", "wbr"})
+VOID = frozenset({"meta", "link", "input", "br", "hr", "wbr"})
+FOREIGN = frozenset({"img", "iframe", "object", "embed", "form", "base"})
 
 
 def _no_json(constant: str) -> NoReturn:
@@ -40,6 +41,8 @@ class WellFormed(HTMLParser):
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), f"an attribute twice: {names}"
         assert not [name for name in names if name.startswith("on")], "a script within the page"
+        assert tag not in FOREIGN, "an element that the page has no use for"
+        assert tag != "script" or "src" in names, "a script within the page"
         if tag not in VOID:
             self.open.append(tag)
 

@@ -14,7 +14,18 @@ def test_what_is_not_standard_json_fails(body: bytes) -> None:
         read_json(body)
 
 
-@pytest.mark.parametrize("page", ["<p>", "<b><i></b></i>", "</p>", '<p id="a" id="b"></p>', '<p onclick="x"></p>'])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>",
+        "<b><i></b></i>",
+        "</p>",
+        '<p id="a" id="b"></p>',
+        '<p onclick="x"></p>',
+        "<script>x</script>",
+        "<img src=x>",
+    ],
+)
 def test_a_page_that_is_not_well_formed_fails(page: str) -> None:
     with pytest.raises(AssertionError):
         WellFormed(page)
