@@ -26,6 +26,7 @@ from exporter.web.grafana import GRAFANA_GET_ROUTES, GRAFANA_POST_ROUTES
 from exporter.web.health import healthy, ready
 from exporter.web.lifecycle import reload
 from exporter.web.metrics import metrics
+from exporter.web.openapi import OPENAPI_ROUTES
 from exporter.web.paths import parse_route_prefix, path_pattern
 from exporter.web.queue_api import QUEUE_ROUTES
 from exporter.web.status.assets import asset_routes
@@ -42,6 +43,7 @@ GET_ROUTES: dict[str, Handler] = {
     "/-/ready": ready,
     "/api/fairness": fairness,
     "/api/admission": admission,
+    **OPENAPI_ROUTES,
     **WINDMILL_ROUTES,
     **QUEUE_ROUTES,
     **GRAFANA_GET_ROUTES,
