@@ -72,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
 def check_config(arguments: Sequence[str]) -> int:
     """Report what is wrong with the configuration, and what is only worth a warning. Connects to nothing."""
     loaded, target = _load(arguments)
-    from exporter.web.web_files import WebFiles
+    from exporter.web.security.web_files import WebFiles
 
     WebFiles(loaded.config.web.config.file).load()
     try:

@@ -28,14 +28,14 @@ from exporter.queue.history import History
 from exporter.readers import Readers
 from exporter.reloading import plan_reload
 from exporter.snapshot import Board, Snapshot
-from exporter.web.access import Access
 from exporter.web.app import create_app
 from exporter.web.health import not_ready_reason
 from exporter.web.listen import parse_listen_address
+from exporter.web.security.access import Access
+from exporter.web.security.web_files import WebFiles
 from exporter.web.server import WATCH_SECONDS, WebServer
 from exporter.web.status.past import PastCache, PastReader
 from exporter.web.status.status import StatusPage
-from exporter.web.web_files import WebFiles
 
 logger = logging.getLogger(__name__)
 

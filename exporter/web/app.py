@@ -18,17 +18,17 @@ from exporter.queue.known_tags import KnownTags
 from exporter.readers import Readers
 from exporter.snapshot import Board
 from exporter.web import keys
-from exporter.web.access import Access, ask_for_credentials
 from exporter.web.admission import admission
 from exporter.web.errors import answer_errors
 from exporter.web.fairness import fairness
-from exporter.web.grafana import GRAFANA_GET_ROUTES, GRAFANA_POST_ROUTES
+from exporter.web.grafana.endpoints import GRAFANA_GET_ROUTES, GRAFANA_POST_ROUTES
 from exporter.web.health import healthy, ready
 from exporter.web.lifecycle import reload
 from exporter.web.metrics import metrics
 from exporter.web.openapi import OPENAPI_ROUTES
 from exporter.web.paths import parse_route_prefix, path_pattern
 from exporter.web.queue_api import QUEUE_ROUTES
+from exporter.web.security.access import Access, ask_for_credentials
 from exporter.web.status.assets import asset_routes
 from exporter.web.status.status import STATUS_PAGE, StatusPage, status
 from exporter.web.windmill_api import WINDMILL_ROUTES

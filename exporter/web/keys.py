@@ -15,7 +15,7 @@ from exporter.readers import Readers
 from exporter.snapshot import Board
 
 if TYPE_CHECKING:
-    from exporter.web.access import Access
+    from exporter.web.security.access import Access
 
 Reload = Callable[[], Awaitable[None]]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from exporter.web.admission import MAX_PULLS, AdmissionAnswer
 from exporter.web.fairness import FairnessAnswer
-from exporter.web.grafana_answer import SeriesEntry, TableEntry
+from exporter.web.grafana.answer import SeriesEntry, TableEntry
 from exporter.web.openapi_shapes import (
     AnyRequest,
     DataRequest,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from exporter.web.grafana_metrics import METRICS
+from exporter.web.grafana.metrics import METRICS
 from exporter.web.windmill_api import StoredValue
 
 Vertex: TypeAlias = tuple[int, float]

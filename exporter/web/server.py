@@ -11,9 +11,9 @@ from aiohttp import web
 from exporter.conditions import Conditions
 from exporter.errors import ConfigError
 from exporter.timer import Timer
-from exporter.web.access import Access
 from exporter.web.listen import ListenAddress, Listener, start_listening
-from exporter.web.web_files import WebFiles, WebSettings
+from exporter.web.security.access import Access
+from exporter.web.security.web_files import WebFiles, WebSettings
 
 logger = logging.getLogger(__name__)
 

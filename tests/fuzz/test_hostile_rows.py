@@ -15,7 +15,7 @@ from exporter.config import Config, FairnessConfig, QueueConfig
 from exporter.database.database import Connection
 from exporter.fairness.values import FairnessMode
 from exporter.queue.values import QueueMode
-from exporter.web.grafana_metrics import METRICS
+from exporter.web.grafana.metrics import METRICS
 from tests.fuzz.hostile_rows import Rows, replace_rows, rows
 from tests.fuzz.strict import Description
 from tests.product import Scrape, eventually, service, working

@@ -17,7 +17,7 @@ from schemathesis.schemas import APIOperation
 
 from exporter.database.database import Connection
 from exporter.demo.postgres import EmbeddedPostgres
-from exporter.web.grafana_metrics import METRICS
+from exporter.web.grafana.metrics import METRICS
 from tests.fairness.replicas import enable
 from tests.fairness.scene import add_completed, add_running
 from tests.fuzz.strict import Description

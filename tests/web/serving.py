@@ -20,10 +20,10 @@ from exporter.metrics.page import MetricsPage
 from exporter.queue.history import History
 from exporter.readers import Readers
 from exporter.snapshot import Board
-from exporter.web.access import Access
 from exporter.web.app import create_app
 from exporter.web.keys import Reload
 from exporter.web.listen import Listener, parse_listen_address, start_listening
+from exporter.web.security.access import Access
 from exporter.web.status.past import Past, PastCache
 from exporter.web.status.status import StatusPage
 from exporter.web.status.values import Clocks

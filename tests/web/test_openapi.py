@@ -15,10 +15,10 @@ from aiohttp import ClientSession
 from exporter import __version__
 from exporter.config import WebConfig
 from exporter.web import keys
-from exporter.web.access import OPEN_ROUTES, Access
 from exporter.web.app import MAX_BODY_BYTES
 from exporter.web.openapi import document
-from exporter.web.web_config import parse_web_config
+from exporter.web.security.access import OPEN_ROUTES, Access
+from exporter.web.security.web_config import parse_web_config
 from tests.web.certificates import USERS, sign_in
 from tests.web.serving import Service, listening, plain_client
 

@@ -15,11 +15,11 @@ from exporter.fairness.events import Event
 from exporter.fairness.values import WorkspaceUsage
 from exporter.queue.values import WorkspaceWait
 from exporter.snapshot import CollectorStatus, Snapshot
-from exporter.web.access import Access
+from exporter.web.security.access import Access
+from exporter.web.security.web_config import parse_web_config
 from exporter.web.status import html
 from exporter.web.status.past import Past
 from exporter.web.status.values import Sparkline
-from exporter.web.web_config import parse_web_config
 from tests.metrics.scenes import NOISY, NOW, QUIET, fairness, queue, snapshot, tag
 from tests.web.certificates import PASSWORD, USERS
 from tests.web.serving import Service, listening

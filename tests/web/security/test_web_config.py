@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.errors import ConfigError
-from exporter.web.cipher_suites import SUITES, TLS13_SUITES
-from exporter.web.web_config import (
+from exporter.web.security.cipher_suites import SUITES, TLS13_SUITES
+from exporter.web.security.web_config import (
     HEADER_VALUES,
     ClientCertificates,
     TlsServerConfig,

@@ -13,7 +13,7 @@ from exporter.config import Config
 from exporter.database.database import Connection
 from exporter.fairness.audit import CAPPED, UNCAPPED
 from exporter.snapshot import Snapshot
-from exporter.web.grafana_metrics import METRICS
+from exporter.web.grafana.metrics import METRICS
 from tests import product
 from tests.metrics.scenes import MONOTONIC, NOW, fairness, queue, snapshot
 from tests.product import eventually, working

@@ -18,8 +18,8 @@ import yaml
 from exporter.config_file import MAX_PROBLEMS, NULL_TAG, NotYaml, compose_yaml, describe, suggest
 from exporter.config_keys import show
 from exporter.errors import ConfigError
-from exporter.web.cipher_suites import SUITES, TLS13_SUITES
-from exporter.web.yaml_nodes import NodeReader
+from exporter.web.security.cipher_suites import SUITES, TLS13_SUITES
+from exporter.web.security.yaml_nodes import NodeReader
 
 # One check of cost 14 takes one to two seconds of a core; each step more doubles it.
 MAX_BCRYPT_COST = 14

@@ -12,10 +12,10 @@ from aiohttp.typedefs import Handler
 from exporter.snapshot import Snapshot
 from exporter.web.answers import json_answer
 from exporter.web.bodies import read_json
-from exporter.web.grafana_metrics import METRICS
-from exporter.web.grafana_query import read_entries
-from exporter.web.grafana_request import parse_payload_options, parse_query, parse_tag_key, parse_variable
-from exporter.web.grafana_tags import FILTERED_KEY
+from exporter.web.grafana.metrics import METRICS
+from exporter.web.grafana.query import read_entries
+from exporter.web.grafana.request import parse_payload_options, parse_query, parse_tag_key, parse_variable
+from exporter.web.grafana.tags import FILTERED_KEY
 from exporter.web.keys import BOARD, KNOWN_TAGS
 from exporter.web.streams import joined, stream_json
 

@@ -12,10 +12,10 @@ import pytest
 from aiohttp import ClientSession, web
 
 from exporter.config import WebConfig
-from exporter.web.access import Access
 from exporter.web.app import GET_ROUTES, HEADERS
 from exporter.web.listen import Listener
-from exporter.web.web_config import parse_web_config
+from exporter.web.security.access import Access
+from exporter.web.security.web_config import parse_web_config
 from tests.web.certificates import PASSWORD, USERS, sign_in
 from tests.web.serving import Service, listening, plain_client
 

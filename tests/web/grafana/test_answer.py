@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from exporter.queue.history import GridRow, Kind, Line
 from exporter.queue.render import Vertex
 from exporter.queue.vertices import Vertices
-from exporter.web.grafana_answer import SeriesEntry, grid_entries, highest, series_entries
-from exporter.web.grafana_metrics import METRICS
-from exporter.web.grafana_request import Target
+from exporter.web.grafana.answer import SeriesEntry, grid_entries, highest, series_entries
+from exporter.web.grafana.metrics import METRICS
+from exporter.web.grafana.request import Target
 
 FROM_MS = 1_800_000_000_000
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from exporter.errors import ConfigError
-from exporter.web.web_config import ClientCertificates, TlsServerConfig, TlsVersion
+from exporter.web.security.web_config import ClientCertificates, TlsServerConfig, TlsVersion
 
 VERSIONS = {TlsVersion.TLS12: ssl.TLSVersion.TLSv1_2, TlsVersion.TLS13: ssl.TLSVersion.TLSv1_3}
 VERIFICATION = {

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from exporter.queue.history import GridRow, Line
 from exporter.queue.nudge import nudged
-from exporter.web.grafana_request import Target
+from exporter.web.grafana.request import Target
 
 PLACES: Final = 3
 # From here on a value has no third place that could be wrong, and times a thousand it might be infinite.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exporter.config_loading import read_config_file
-from exporter.web.tls import load_context
-from exporter.web.web_config import WebServerConfig, parse_web_config
+from exporter.web.security.tls import load_context
+from exporter.web.security.web_config import WebServerConfig, parse_web_config
 
 Identity = tuple[int, ...] | None
 

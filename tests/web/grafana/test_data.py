@@ -12,9 +12,9 @@ from exporter.database.database import Connection
 from exporter.fairness.audit import CAPPED
 from exporter.fairness.events import Event
 from exporter.web.current_queue import CurrentTag
-from exporter.web.grafana_metrics import METRICS
-from exporter.web.grafana_request import Target
-from exporter.web.grafana_tables import events_table, queue_table, shares_table
+from exporter.web.grafana.metrics import METRICS
+from exporter.web.grafana.request import Target
+from exporter.web.grafana.tables import events_table, queue_table, shares_table
 from tests.metrics.scenes import fairness
 from tests.web.grafana_data import Field, GrafanaData, install
 from tests.web.grafana_requests import FROM_MS, TO_MS

@@ -12,11 +12,11 @@ from exporter.fairness.audit import CAPPED, UNCAPPED
 from exporter.fairness.events import Event
 from exporter.fairness.values import Payload
 from exporter.web.current_queue import current_tags
-from exporter.web.grafana_answer import TableEntry
-from exporter.web.grafana_metrics import METRICS
-from exporter.web.grafana_request import Target
-from exporter.web.grafana_tables import events_table, queue_table, shares_table
-from exporter.web.grafana_tags import Tags, read_filters
+from exporter.web.grafana.answer import TableEntry
+from exporter.web.grafana.metrics import METRICS
+from exporter.web.grafana.request import Target
+from exporter.web.grafana.tables import events_table, queue_table, shares_table
+from exporter.web.grafana.tags import Tags, read_filters
 from tests.metrics.scenes import NOW, fairness, queue, tag
 
 NOW_MS = 1_800_000_000_000

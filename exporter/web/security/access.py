@@ -14,8 +14,8 @@ from aiohttp.typedefs import Handler
 from exporter.throttle import Throttle
 from exporter.web import keys
 from exporter.web.answers import error_answer
-from exporter.web.credentials import Check, Credentials, TooManyChecks
-from exporter.web.web_config import WebServerConfig
+from exporter.web.security.credentials import Check, Credentials, TooManyChecks
+from exporter.web.security.web_config import WebServerConfig
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.web.credentials import (
+from exporter.web.security.credentials import (
     MAX_PASSWORD_BYTES,
     MAX_WAITING_CHECKS,
     Credentials,

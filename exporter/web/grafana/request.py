@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from exporter.errors import BadRequest
 from exporter.queue.window import MAX_SLOTS, RequestedWindow
-from exporter.web.grafana_fields import (
+from exporter.web.grafana.fields import (
     read_epoch_ms,
     read_number,
     read_object,
@@ -18,8 +18,8 @@ from exporter.web.grafana_fields import (
     read_text,
     refusal,
 )
-from exporter.web.grafana_metrics import METRICS, Metric
-from exporter.web.grafana_tags import TagFilter, Tags, read_filters, read_tags
+from exporter.web.grafana.metrics import METRICS, Metric
+from exporter.web.grafana.tags import TagFilter, Tags, read_filters, read_tags
 
 MIN_SLOTS: Final = 20
 POINTS_PER_SLOT: Final = 5

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from exporter.errors import BadRequest
-from exporter.web.grafana_fields import read_list, read_object, read_text, refusal
+from exporter.web.grafana.fields import read_list, read_object, read_text, refusal
 
 ALL: Final = "$__all"
 FILTERED_KEY: Final = "tag"

@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from exporter.conditions import Conditions
 from exporter.errors import ConfigError
-from exporter.web.access import Access
 from exporter.web.listen import parse_listen_address
+from exporter.web.security.access import Access
+from exporter.web.security.web_files import WebFiles
 from exporter.web.server import WebServer
-from exporter.web.web_files import WebFiles
 from tests.web.certificates import (
     AUTHORITY,
     FOREIGN,

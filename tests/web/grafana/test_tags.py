@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exporter.errors import BadRequest
-from exporter.web.grafana_tags import (
+from exporter.web.grafana.tags import (
     MAX_FILTERS,
     MAX_TAGS,
     MAX_WILDCARD_PATTERNS,

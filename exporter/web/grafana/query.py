@@ -19,11 +19,11 @@ from exporter.queue.render import Window
 from exporter.queue.window import resolve
 from exporter.web.current_queue import current_tags, fresh_reading
 from exporter.web.errors import NotReady
-from exporter.web.grafana_answer import Entry, grid_entries, highest, series_entries
-from exporter.web.grafana_metrics import Form
-from exporter.web.grafana_request import MIN_SLOTS, Query, Target
-from exporter.web.grafana_tables import events_table, queue_table, shares_table
-from exporter.web.grafana_tags import Tags, admitted
+from exporter.web.grafana.answer import Entry, grid_entries, highest, series_entries
+from exporter.web.grafana.metrics import Form
+from exporter.web.grafana.request import MIN_SLOTS, Query, Target
+from exporter.web.grafana.tables import events_table, queue_table, shares_table
+from exporter.web.grafana.tags import Tags, admitted
 from exporter.web.keys import BOARD, HISTORY_DEADLINE_SECONDS, KNOWN_TAGS, MONOTONIC, READERS
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from exporter.errors import BadRequest
 from exporter.queue.window import RequestedWindow
-from exporter.web.grafana_metrics import METRICS
-from exporter.web.grafana_request import (
+from exporter.web.grafana.metrics import METRICS
+from exporter.web.grafana.request import (
     MAX_TARGETS,
     PayloadOptions,
     Query,
@@ -22,7 +22,7 @@ from exporter.web.grafana_request import (
     parse_tag_key,
     parse_variable,
 )
-from exporter.web.grafana_tags import TagFilter
+from exporter.web.grafana.tags import TagFilter
 from tests.web.grafana_requests import FROM_MS, PANELS, RANGE, TO_MS
 
 DELAY = METRICS["queue_delay"]

@@ -12,9 +12,9 @@ from exporter.fairness.audit import CAPPED
 from exporter.fairness.events import Event
 from exporter.fairness.values import MICROS, FairnessReading, FairnessSnapshot
 from exporter.web.current_queue import CurrentTag
-from exporter.web.grafana_answer import PLACES, Cell, Column, TableEntry
-from exporter.web.grafana_request import Target
-from exporter.web.grafana_tags import TagFilter, admitted
+from exporter.web.grafana.answer import PLACES, Cell, Column, TableEntry
+from exporter.web.grafana.request import Target
+from exporter.web.grafana.tags import TagFilter, admitted
 
 Row = tuple[Cell, ...]
 

@@ -1,0 +1,1 @@
+"""Who may ask, and over which connection: the web config file, users, TLS."""
