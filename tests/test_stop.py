@@ -40,8 +40,10 @@ async def stop(product: Process, seconds: float) -> None:
 async def until(windmill: Connection, query: str, found: Callable[[int], bool]) -> None:
     """Wait until `query` finds as many rows."""
     async with asyncio.timeout(15):
-        while not found(len(await windmill.fetch(query))):  # noqa: ASYNC110 -- the server has no event for us
+        while not found(len(await windmill.fetch(query))):
             await asyncio.sleep(0.05)
+            # Within a transaction pg_stat_activity is read once and remembered.
+            await windmill.execute("SELECT pg_stat_clear_snapshot()")
 
 
 async def test_idle_it_ends_at_once_and_leaves_no_session(windmill: Connection, windmill_url: str) -> None:
