@@ -33,10 +33,10 @@ QUERIES = (
     ("GET", "/metrics", None),
 )
 
-# What a session must not keep: a setting of its own, a prepared statement, a lock (our own look takes none that stay).
+# What a session must not keep. Name and encoding of the client are the pooler's own: it sets them for each client.
 LEFT_BEHIND = """
 SELECT (SELECT coalesce(string_agg(name || '=' || setting, ', ' ORDER BY name), '') FROM pg_settings
-         WHERE source = 'session' AND name <> 'application_name') AS settings,
+         WHERE source = 'session' AND name NOT IN ('application_name', 'client_encoding')) AS settings,
        (SELECT count(*) FROM pg_prepared_statements) AS statements,
        (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory') AS locks,
        pg_backend_pid() AS pid
@@ -105,7 +105,7 @@ async def load(seconds: float) -> list[str]:
                     group.create_task(ask(urls, tally, until, number))
                 group.create_task(change(scene, until))
             await scene.settled(*urls)
-            reasons = set[str]().union(*(failed_for(await scrape(url)) for url in urls))
+            reasons = set[str]().union(*map(failed_for, [await scrape(url) for url in urls]))
         complaints = await left_behind(port)
     requests = tally.statuses.total()
     print(f"{requests} requests in {seconds:g} s from {CLIENTS} clients, answers {dict(tally.statuses)}")

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from exporter.config import Config, DatabaseConfig, FairnessConfig, QueueConfig
+from exporter.config import Config, DatabaseConfig, FairnessConfig, QueueConfig, WebConfig
 from exporter.database.database import Connection
 from exporter.fairness.values import FairnessMode
 from exporter.queue.values import QueueMode
@@ -29,6 +29,7 @@ QUICK = Config(
     database=DatabaseConfig(connect_timeout_seconds=1, lock_timeout_seconds=0.5, statement_timeout_seconds=1),
     fairness=ENFORCE,
     queue=SAMPLE,
+    web=WebConfig(history_deadline_seconds=3),
 )
 FLAGS = ("--fairness.mode=enforce", "--queue.mode=sample", "--queue.interval-seconds=1")
 
@@ -100,11 +101,16 @@ class Scene:
     async def settled(self, *urls: str) -> Sequence[Scrape]:
         """A page of each replica that tells the present state; the stored rows then hold each change exactly once."""
         async with asyncio.timeout(WAIT_SECONDS):
-            while (await stored_payload(self.windmill) or {}).get("overloaded") != [self.capped]:
+            while not await self._is_stored():
                 await asyncio.sleep(0.1)
         pages = [await eventually(url, self.shown) for url in urls]
         await self.assert_exact()
         return pages
+
+    async def _is_stored(self) -> bool:
+        payload = await stored_payload(self.windmill) or {}
+        sampled = {found for found, _ in await stored_rows(self.windmill)}
+        return payload.get("overloaded") == [self.capped] and f"queue_count_{self.tags[-1]}" in sampled
 
     async def assert_exact(self) -> None:
         """Nothing lost and nothing doubled: one audit row a transition, one sample a change."""
