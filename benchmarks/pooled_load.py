@@ -110,7 +110,9 @@ async def load(seconds: float) -> list[str]:
     requests = tally.statuses.total()
     print(f"{requests} requests in {seconds:g} s from {CLIENTS} clients, answers {dict(tally.statuses)}")
     print(f"slowest {tally.slowest_seconds * 1000:.0f} ms; transitions and samples exact for {len(scene.tags)} changes")
-    print(f"failed turns: {sorted(reasons) or 'none'}; left on {POOL_SIZE} pooled connections: {complaints or 'nothing'}")
+    print(
+        f"failed turns: {sorted(reasons) or 'none'}; left on {POOL_SIZE} pooled connections: {complaints or 'nothing'}"
+    )
     if set(tally.statuses) != {200}:
         complaints.append(f"answers {dict(tally.statuses)}")
     complaints += [f"a collector failed: {reason}" for reason in sorted(reasons)]

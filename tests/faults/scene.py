@@ -53,7 +53,9 @@ def attempts_failed(page: Scrape, collector: str) -> float:
 def failed_for(page: Scrape) -> set[str]:
     """Every reason for which a collector has failed so far."""
     return {
-        dict(labels)["reason"] for (name, labels), value in page.samples.items() if name == FAILURES and value and labels
+        dict(labels)["reason"]
+        for (name, labels), value in page.samples.items()
+        if name == FAILURES and value and labels
     }
 
 

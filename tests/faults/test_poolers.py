@@ -43,7 +43,9 @@ async def test_a_replica_killed_in_its_statement_costs_its_heir_one_attempt(
     windmill_url: str, template_loaded: EmbeddedPostgres
 ) -> None:
     """Field case F02: session mode, no reset query; the heir is given the sessions of the dead."""
-    with pgbouncer(template_loaded.port, pool_mode="session", pool_size=POOL_SIZE, extra="server_reset_query =") as port:
+    with pgbouncer(
+        template_loaded.port, pool_mode="session", pool_size=POOL_SIZE, extra="server_reset_query ="
+    ) as port:
         environment = {"DATABASE_URL": at_port(windmill_url, port)}
         async with scene_at(windmill_url) as scene:
             async with process(*FLAGS, environment=environment) as dying:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import socket
 
@@ -133,7 +134,7 @@ async def send(session: aiohttp.ClientSession, url: str, body: bytes) -> int:
     """The status of a datasource request with this body; 413 also where the connection closes before all is sent."""
     headers = {"Content-Type": "application/json"}
     try:
-        async with session.post(f"{url}/grafana/query", data=body, headers=headers) as response:
+        async with session.post(f"{url}/grafana/query", data=io.BytesIO(body), headers=headers) as response:
             return response.status
     except aiohttp.ClientConnectionError:
         return 413

@@ -138,9 +138,7 @@ async def test_a_password_that_changes_in_a_mounted_file_costs_no_restart(tmp_pa
             async with process(*FLAGS, environment={"DATABASE_URL_FILE": str(file)}) as product:
                 await scene.settled(product.url)
                 await rotate(scene, "hunter2")
-                page = await eventually(
-                    product.url, lambda page: "authentication" in failed_for(page) and down(page)
-                )
+                page = await eventually(product.url, lambda page: "authentication" in failed_for(page) and down(page))
                 file.write_text(text.format("hunter2"))
                 await scene.change()
                 await recovers(scene, product.url, page)
