@@ -76,8 +76,8 @@ async def change(scene: Scene, until: float) -> None:
 
 async def left_behind(port: int) -> list[str]:
     """What each pooled connection still holds, in words."""
-    place = {"host": "127.0.0.1", "port": port, "user": "postgres", "database": "postgres"}
-    clients = [await asyncpg.connect(**place, statement_cache_size=0) for _ in range(POOL_SIZE)]
+    url = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
+    clients = [await asyncpg.connect(url, statement_cache_size=0) for _ in range(POOL_SIZE)]
     for client in clients:
         await client.execute("BEGIN")  # each holds one of the pool's connections from here on
     rows = [(await client.fetch(LEFT_BEHIND))[0] for client in clients]

@@ -103,7 +103,7 @@ class Scene:
     async def settled(self, *urls: str) -> Sequence[Scrape]:
         """A page of each replica that tells the present state; the stored rows then hold each change exactly once."""
         async with asyncio.timeout(WAIT_SECONDS):
-            while not await self._is_stored():
+            while not await self._is_stored():  # noqa: ASYNC110 -- the server has no event for us
                 await asyncio.sleep(0.1)
         pages = [await eventually(url, self.shown) for url in urls]
         await self.assert_exact()
@@ -137,7 +137,7 @@ class Scene:
     async def sessions_bounded(self, *, replicas: int = 1) -> None:
         """No replica holds more sessions than its pool, however many were lost. Those that ended may take a moment."""
         async with asyncio.timeout(WAIT_SECONDS):
-            while await self.sessions() > POOL_SIZE * replicas:
+            while await self.sessions() > POOL_SIZE * replicas:  # noqa: ASYNC110 -- see above
                 await asyncio.sleep(0.1)
 
 

@@ -108,7 +108,8 @@ async def payload_is_audited(windmill: Connection) -> None:
         SELECT count(*)
           FROM background_task_state AS task, jsonb_array_elements_text(task.value -> 'overloaded') AS capped (name)
          WHERE task.name = 'workspace_fairness'
-           AND (SELECT a.operation FROM audit_partitioned AS a WHERE a.resource = capped.name ORDER BY a.id DESC LIMIT 1)
+           AND (SELECT a.operation FROM audit_partitioned AS a
+                 WHERE a.resource = capped.name ORDER BY a.id DESC LIMIT 1)
                IS DISTINCT FROM 'workspace_fairness.capped'
         """
     )

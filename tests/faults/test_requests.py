@@ -55,7 +55,7 @@ async def ask(session: aiohttp.ClientSession, url: str, number: int) -> int:
 
 
 async def test_clients_that_hang_up_take_no_connection_along(windmill_url: str) -> None:
-    """Five waves that give up while their statements wait: the pool is whole afterwards, and the loops never starved."""
+    """Five waves that give up while their statements wait: the pool is whole afterwards, and no loop starved."""
     async with scene_at(windmill_url) as scene, service(windmill_url, QUICK) as product:
         [url] = product.urls
         [before] = await scene.settled(url)
