@@ -82,11 +82,13 @@ async def test_an_idle_fleet_hardly_talks_to_the_database() -> None:
         async with service(url, config) as one, service(url, config) as two, service(url, config) as three:
             for each in (one, two, three):
                 await eventually(each.urls[0], working("fairness", "queue"))
+            await asyncio.sleep(5)  # what only a start asks for is over
             before = server.read_log().count("BEGIN TRANSACTION")
             for _ in range(MEASURED_SECONDS):
                 await asyncio.sleep(1)
                 await asyncio.gather(*(scrape(each.urls[0]) for each in (one, two)))
             log = server.read_log()
-    assert log.count("BEGIN TRANSACTION") - before <= 2 * MEASURED_SECONDS
+    at_the_edges = 3  # one turn of each replica may fall just inside
+    assert log.count("BEGIN TRANSACTION") - before <= 2 * MEASURED_SECONDS + at_the_edges
     assert "INSERT INTO public.metrics" not in log
     assert "INSERT INTO public.audit" not in log
