@@ -3,16 +3,18 @@
 
 VENV ?= .venv
 DEMO_ARGS ?=
-BENCH ?= $(patsubst benchmarks/%.py,%,$(wildcard benchmarks/[a-z]*.py))
+LOAD_ARGS ?= --seconds 300
+BENCH ?= $(filter-out pooled_load,$(patsubst benchmarks/%.py,%,$(wildcard benchmarks/[a-z]*.py)))
 TEST_ARGS ?=
 
-.PHONY: help demo test lint bench screenshots clean
+.PHONY: help demo test lint bench load screenshots clean
 
 help:
 	@echo "make demo   a simulated cluster with the exporter (DEMO_ARGS=\"--seconds 60\")"
 	@echo "make test   every test (TEST_ARGS=\"tests/fairness\")"
 	@echo "make lint   ruff, mypy, and whether the generated dashboards are current"
 	@echo "make bench  measurements, printed as ratios (BENCH=name for one of them)"
+	@echo "make load   five minutes of two replicas behind PgBouncer (LOAD_ARGS=\"--seconds 60\")"
 	@echo "make screenshots  the pictures in docs/, taken anew from the demo (needs chromium)"
 	@echo "make clean  remove the virtual environment and caches"
 
@@ -33,6 +35,10 @@ lint: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	@for name in $(BENCH); do echo "== $$name"; $(VENV)/bin/python -m benchmarks.$$name || exit 1; done
+
+load: $(VENV)/dev.stamp
+	@sh tests/install-packages.sh
+	@$(VENV)/bin/python -m benchmarks.pooled_load $(LOAD_ARGS)
 
 screenshots: $(VENV)/dev.stamp
 	@$(VENV)/bin/python -m docs.screenshots

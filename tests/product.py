@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
-import msgspec
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.config import Config
@@ -84,10 +84,7 @@ def working(*collectors: str) -> Callable[[Scrape], bool]:
 async def service(database_url: str, config: Config | None = None) -> AsyncIterator[Service]:
     """The product in this process, on a free port."""
     config = config or Config()
-    web = msgspec.structs.replace(config.web, listen_address="127.0.0.1:0")
-    config = Config(
-        database=config.database, fairness=config.fairness, queue=config.queue, metrics=config.metrics, web=web
-    )
+    config = replace(config, web=replace(config.web, listen_address="127.0.0.1:0"))
     target = parse_url(database_url)
     running = Service(config, lambda: target)
     await running.start()

@@ -24,6 +24,8 @@ QUOTE_TEXTS = "SELECT quote_literal($1::text[])"
 
 # One message: BEGIN and every limit, so that a transaction costs four round trips. A limit that the role already
 # carries is kept where it is lower. SET LOCAL (set_config's third argument) leaves nothing on a pooled connection.
+# A client that freezes between the parts of a statement is not "idle in transaction": transaction_timeout ends that
+# one, where the server knows it (17 and later).
 # Compiling takes 0.1 to 0.2 s of a processor: what the planner believes about the length of a JSON array made it
 # compile the question for the capabilities, which runs for 2 ms, on every new connection.
 BEGIN = """\
@@ -32,7 +34,9 @@ SELECT set_config(name, CASE WHEN current_setting(name)::interval > interval '0'
                               AND current_setting(name)::interval < make_interval(secs => seconds)
                              THEN current_setting(name) ELSE (seconds * 1000)::int::text END, true)
   FROM (VALUES ('statement_timeout', {statement}), ('lock_timeout', {lock}),
-               ('idle_in_transaction_session_timeout', {idle})) AS wanted (name, seconds);
+               ('idle_in_transaction_session_timeout', {idle}),
+               ('transaction_timeout', {whole})) AS wanted (name, seconds)
+ WHERE current_setting(name, true) IS NOT NULL;
 SELECT set_config('application_name', {application}, true), set_config('jit', 'off', true){planner}"""
 
 
@@ -54,6 +58,7 @@ def begin_text(
         statement=statement_seconds,
         lock=lock_seconds,
         idle=idle_seconds,
+        whole=idle_seconds + 1,
         application=quote_literal(application),
         planner="".join(
             f", set_config({quote_literal(name)}, {quote_literal(value)}, true)" for name, value in planner.items()

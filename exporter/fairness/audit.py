@@ -26,7 +26,8 @@ INSERT_AUDIT = Statement(
     SELECT 'admins',
            CASE WHEN $5 OR late.at NOT BETWEEN 0 AND 253402300799 THEN now() ELSE to_timestamp(late.at) END,
            'system', late.operation, 'update', left(late.resource, 255), late.parameters::jsonb, 'system@windmill.dev'
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[]) AS late (operation, resource, parameters, at)
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]::float8[])
+           AS late (operation, resource, parameters, at)
     """,
 )
 
@@ -85,7 +86,7 @@ async def _insert(transaction: Transaction, rows: Sequence[OwedAudit], *, at_pre
                 [row.operation for row in rows],
                 [row.workspace for row in rows],
                 [_json(row.parameters) for row in rows],
-                [row.at for row in rows],
+                [repr(row.at) for row in rows],
                 at_present,
             )
     except DatabaseError as error:

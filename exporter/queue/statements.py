@@ -31,7 +31,7 @@ INSERT_SAMPLES = Statement(
            CASE WHEN new.head_since_micros IS NULL THEN new.value::jsonb
                 ELSE to_jsonb(extract(epoch FROM now()) - new.head_since_micros * 0.000001) END,
            now()
-      FROM unnest($1::text[], $2::text[], $3::bigint[]) AS new (id, value, head_since_micros)
+      FROM unnest($1::text[], $2::text[], $3::text[]::bigint[]) AS new (id, value, head_since_micros)
     """,
 )
 
@@ -86,7 +86,7 @@ async def insert_samples(transaction: Transaction, rows: Sequence[NewRow]) -> No
             INSERT_SAMPLES,
             [row.series_id for row in rows],
             [_stored_text(row.sample) for row in rows],
-            [round(row.sample.head_since * 1e6) if isinstance(row.sample, HeldSince) else None for row in rows],
+            [str(round(row.sample.head_since * 1e6)) if isinstance(row.sample, HeldSince) else None for row in rows],
         )
 
 
