@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
+from hypothesis import settings
 
 from exporter.config import DatabaseConfig
 from exporter.database.database import Connection, Database
@@ -15,14 +17,19 @@ from tests.sources import WINDMILL_SCHEMA
 
 pytest_plugins = ("tests.guards", "tests.requirements", "tests.roles")
 
+# A change is judged by the same examples each time; at a desk every run looks for new ones.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI") == "true":
+    settings.load_profile("ci")
+
 TEMPLATE = "windmill_template"
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
-    """One real PostgreSQL for the session."""
-    with EmbeddedPostgres() as server:
+    """One real PostgreSQL for the session. No autovacuum: some tests count every transaction of theirs."""
+    with EmbeddedPostgres(options={"autovacuum": "off"}) as server:
         yield server
 
 

@@ -215,7 +215,9 @@ async def test_waiting_for_a_connection_has_an_end_and_a_loop_never_waits_for_re
     async with windmill.transaction():
         await windmill.execute("LOCK TABLE metrics IN ACCESS EXCLUSIVE MODE")
         requests = [asyncio.create_task(request()) for _ in range(50)]
-        await asyncio.sleep(0.1)
+        async with asyncio.timeout(5):
+            while database.pool_connections["busy"] < 1:  # noqa: ASYNC110 -- a pool has no event for this
+                await asyncio.sleep(0.005)
         assert database.pool_connections["busy"] == 1
         assert await pid(database) > 0
         reasons = await asyncio.wait_for(asyncio.gather(*requests), 5)

@@ -62,12 +62,16 @@ def read_tags(value: object, field: str) -> Tags | None:
     value = _listed_as_json(value)
     if isinstance(value, list | tuple):
         texts = [read_text(element, f"{field}[{index}]") for index, element in enumerate(value)]
+        all_of_them = _means_all(texts)
     else:
-        texts = _split_text(read_text(value, field))
+        text = read_text(value, field)
+        texts = _split_text(text)
+        # Asked of the text as it came: a tag that looks like a variable arrives with its dollar escaped.
+        all_of_them = _means_all([text.strip()]) or (ALL in texts and f"\\{ALL}" not in text)
     tags = tuple(dict.fromkeys(text for text in texts if text))
     if len(tags) > MAX_TAGS:
         raise BadRequest(f"{field}: expected at most {MAX_TAGS} tags, got {len(tags)}", field=field)
-    return None if not tags or ALL in tags or (len(tags) == 1 and UNEXPANDED.fullmatch(tags[0])) else tags
+    return None if all_of_them or not tags else tags
 
 
 def read_filters(value: object, field: str) -> tuple[TagFilter, ...]:
@@ -76,6 +80,10 @@ def read_filters(value: object, field: str) -> tuple[TagFilter, ...]:
     if len(elements) > MAX_FILTERS:
         raise BadRequest(f"{field}: expected at most {MAX_FILTERS} filters, got {len(elements)}", field=field)
     return tuple(_read_filters(elements, field))
+
+
+def _means_all(texts: list[str]) -> bool:
+    return ALL in texts or (len(texts) == 1 and UNEXPANDED.fullmatch(texts[0]) is not None)
 
 
 def _listed_as_json(value: object) -> object:

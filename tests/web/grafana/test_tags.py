@@ -81,6 +81,9 @@ def test_whatever_a_variable_of_several_holds_arrives(tags: list[str]) -> None:
 
 
 @given(tag_names.filter(lambda tag: tag.strip() == tag and "," not in tag))
+@example("$A")
+@example("$__all")
+@example("${tag}")
 def test_whatever_a_variable_of_one_holds_arrives(tag: str) -> None:
     assert read_tags(grafana_escape(tag), "tags") == (tag,)
 
