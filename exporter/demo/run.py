@@ -83,7 +83,7 @@ async def _live(server: EmbeddedPostgres, arguments: argparse.Namespace) -> None
     rule = Rule.WEIGHTED if arguments.fairness == "on" else Rule.OFF
     async with session(server, "demo", rule, load, arguments.seed, arguments.port) as running:
         for url in running.service.urls:
-            _say(f"metrics: {url.rstrip('/')}/metrics")
+            _say(f"status page: {url.rstrip('/')}/\nmetrics: {url.rstrip('/')}/metrics")
         _say(f"database: {server.url(database='demo')}\nCtrl-C ends it and leaves nothing behind.\n")
         _say(render_introduction(load, FairnessSettings().max_percent))
         drawn = ""
