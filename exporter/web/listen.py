@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import re
 import socket
@@ -51,6 +52,7 @@ class Listener:
     def __init__(self, runner: web.AppRunner, sockets: Sequence[socket.socket], authority: str) -> None:
         self._runner = runner
         self._sockets = sockets
+        self._accepting: list[socket.socket] = []
         self._authority = authority
         self.urls: tuple[str, ...] = ()
 
@@ -60,14 +62,23 @@ class Listener:
         The sockets stay open meanwhile and the connections already accepted go on: nobody is turned away. Raises
         `ConfigError` when the system has no descriptors left; all stays as it was then. One call at a time.
         """
-        before = self._runner.sites
+        before, were_accepting = self._runner.sites, self._accepting
+        self._accepting = []
         try:
             for bound in self._sockets:
-                await web.SockSite(self._runner, bound.dup(), ssl_context=context, backlog=BACKLOG).start()
+                self._accepting.append(bound.dup())
+                await web.SockSite(self._runner, self._accepting[-1], ssl_context=context, backlog=BACKLOG).start()
         except OSError as error:
+            self._accepting = were_accepting
             for site in self._runner.sites - before:
                 await site.stop()
             raise ConfigError([f"web.config.file: cannot be put in force: {error.strerror or error}"]) from error
+        # What asyncio has accepted but not yet handed over when its server closes is forgotten, and that client waits
+        # for ever: so the old ones stop accepting first, and a turn of the loop hands over what they have.
+        for accepting in were_accepting:
+            asyncio.get_running_loop().remove_reader(accepting)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
         for site in before:
             await site.stop()
         self.urls = (f"{'https' if context else 'http'}://{self._authority}",)
