@@ -151,6 +151,7 @@ async def test_pins_modes_intervals_and_limits_take_effect(windmill: Connection,
         )
         assert len(page.labelled("windmill_queue_waiting_jobs", "tag")) == 2
         assert page.value("windmill_exporter_series_dropped", family="windmill_queue_waiting_jobs") == 3
+        await eventually(url, lambda page: page.value("windmill_queue_samples_total", result="stored") == 10)
         operator.write(metrics=MetricsConfig(cluster=False))
         await service.reload()
         assert not (await scrape(url)).labelled("windmill_queue_waiting_jobs", "tag")
