@@ -7,7 +7,6 @@ a later cycle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from exporter.database.database import Database, Transaction
@@ -70,16 +69,6 @@ WRITE_VALUE = Statement(
      WHERE name = $1
     """,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StateRow:
-    """One row as read: its value as JSON text, when it was last moved, and how long ago that was (database clock)."""
-
-    name: str
-    value: str
-    updated_at: datetime
-    age_seconds: float
 
 
 async def claim(
